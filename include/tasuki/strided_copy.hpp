@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tasuki/dtype.hpp"
@@ -14,8 +16,57 @@
 
 namespace tasuki {
 
+/// Offsets in bytes that follow no rule: those of the steps of a dimension. A value; its copies share the numbers,
+/// which take 32 bits each where all of them fit.
+class OffsetList {
+ public:
+  OffsetList() = default;  ///< None: the steps of the dimension are a stride apart.
+  explicit OffsetList(std::span<const std::int64_t> offsets);
+  OffsetList(const OffsetList& other) noexcept : numbers_(other.numbers_) {
+    if (numbers_ != nullptr) hold();
+  }
+  OffsetList(OffsetList&& other) noexcept : numbers_(std::exchange(other.numbers_, nullptr)) {}
+  OffsetList& operator=(const OffsetList& other) noexcept {
+    OffsetList copy(other);
+    std::swap(numbers_, copy.numbers_);
+    return *this;
+  }
+  OffsetList& operator=(OffsetList&& other) noexcept {
+    std::swap(numbers_, other.numbers_);
+    return *this;
+  }
+  ~OffsetList() {
+    if (numbers_ != nullptr) drop();
+  }
+
+  bool empty() const { return numbers_ == nullptr; }
+  std::int64_t size() const;
+  std::int64_t operator[](std::int64_t i) const;
+  std::int64_t least() const;  ///< Of a list that is not empty.
+  std::int64_t most() const;
+  /// The numbers in the form that they have; null in the other form.
+  const std::int32_t* narrow() const;
+  const std::int64_t* wide() const;
+  /// Numbers `begin` to `end` (exclusive).
+  OffsetList part(std::int64_t begin, std::int64_t end) const;
+  std::int64_t bytes() const;  ///< That the numbers occupy.
+  /// Which numbers it shares with its copies.
+  const void* identity() const { return numbers_; }
+  friend bool operator==(const OffsetList& a, const OffsetList& b) {
+    return a.numbers_ == b.numbers_ || (a.numbers_ != nullptr && b.numbers_ != nullptr && a.equals(b));
+  }
+
+ private:
+  struct Numbers;
+  void hold() const noexcept;
+  void drop() noexcept;
+  bool equals(const OffsetList& other) const;
+  Numbers* numbers_ = nullptr;
+};
+
 /// Copies `block` bytes, repeated by `ndims` nested dimensions (outermost first). Offsets and strides are in bytes and
-/// relative to the source's and the destination's base. Plain data: printable, serialisable, trivially copyable.
+/// relative to the source's and the destination's base. On a side that has a list, the steps of the outermost dimension
+/// lie at the list's offsets instead of a stride apart; that stride is then 0. Plain data: printable, serialisable.
 struct StridedCopy {
   struct Dim {
     std::int64_t count = 1;
@@ -28,7 +79,17 @@ struct StridedCopy {
   std::int64_t block = 0;
   std::int32_t ndims = 0;
   std::array<Dim, kMaxDims> dims{};
+  OffsetList src_list{};  ///< one offset for each step of dimension 0, or empty
+  OffsetList dst_list{};
 
+  bool listed() const { return !src_list.empty() || !dst_list.empty(); }
+  /// Where step `i` of the outermost dimension begins.
+  std::int64_t src_of_step(std::int64_t i) const {
+    return src_offset + (src_list.empty() ? i * dims[0].src_stride : src_list[i]);
+  }
+  std::int64_t dst_of_step(std::int64_t i) const {
+    return dst_offset + (dst_list.empty() ? i * dims[0].dst_stride : dst_list[i]);
+  }
   std::int64_t blocks() const;                             ///< Product of the counts.
   std::int64_t bytes() const { return blocks() * block; }  ///< Bytes moved.
   Pattern src_pattern() const;
@@ -42,7 +103,7 @@ struct StridedCopy {
 std::vector<StridedCopy> zip(const Layout& src, const Layout& dst);
 
 /// Moves the same bytes in an order that suits memory: dimensions are sorted so that the destination is written in
-/// ascending order, and merged where possible. Source and destination must not overlap.
+/// ascending order, and merged where possible. Source and destination must not overlap. What has a list stays as it is.
 StridedCopy reordered(const StridedCopy& copy);
 
 /// Joins two strided copies of one shape, both relative to the same bases, into one nest that takes their rows in turn.

@@ -10,11 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
+#include "layout/block_moves.hpp"
 #include "layout/kernel_trial.hpp"
+#include "layout/list_kernels.hpp"
 #include "layout/nest_loop.hpp"
 #include "layout/transpose_kernels.hpp"
 #include "tasuki/strided_copy.hpp"
@@ -22,33 +20,14 @@
 namespace tasuki {
 namespace {
 
-constexpr std::int64_t kLine = 64;    // a cache line
+constexpr std::int64_t kLine = kCacheLine;
 constexpr std::int64_t kPage = 4096;  // bytes for which one entry of the address translation cache is enough
 constexpr std::int64_t kLargestFixed = 256;
 
-typedef std::uint64_t Word16 __attribute__((vector_size(16)));
-
-// The register type of 1, 2, 4, 8 or 16 bytes.
-template <std::int64_t Bytes>
-using Word =
-    std::conditional_t<Bytes == 1, std::uint8_t,
-                       std::conditional_t<Bytes == 2, std::uint16_t,
-                                          std::conditional_t<Bytes == 4, std::uint32_t,
-                                                             std::conditional_t<Bytes == 8, std::uint64_t, Word16>>>>;
-
-// Moves exactly Bytes bytes by the largest registers that fit. (Through one array they would go by way of the stack.)
-template <std::int64_t Bytes>
-[[gnu::always_inline]] inline void move(const std::byte* src, std::byte* dst) {
-  constexpr std::int64_t kPart = Bytes >= 16 ? 16 : Bytes >= 8 ? 8 : Bytes >= 4 ? 4 : Bytes >= 2 ? 2 : 1;
-  Word<kPart> part;
-  std::memcpy(&part, src, kPart);
-  std::memcpy(dst, &part, kPart);
-  if constexpr (Bytes > kPart) move<Bytes - kPart>(src + kPart, dst + kPart);
-}
-
 template <std::int64_t Bytes>
 void copy_fixed(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  for_each_block<(Bytes <= kLine)>(copy, src, dst, [](const std::byte* from, std::byte* to) { move<Bytes>(from, to); });
+  for_each_block<(Bytes <= kLine)>(copy, src, dst,
+                                   [](const std::byte* from, std::byte* to) { move_block<Bytes>(from, to); });
 }
 
 // Blocks of Head to Head + Tail bytes, as two pieces that overlap.
@@ -56,15 +35,16 @@ template <std::int64_t Head, std::int64_t Tail>
 void copy_two_pieces(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   const std::int64_t tail = copy.block - Tail;
   for_each_block(copy, src, dst, [tail](const std::byte* from, std::byte* to) {
-    move<Head>(from, to);
-    move<Tail>(from + tail, to + tail);
+    move_block<Head>(from, to);
+    move_block<Tail>(from + tail, to + tail);
   });
 }
 
 // Rows of small numbers gathered into consecutive ones: several loads for one store.
 template <std::int64_t Bytes>
 void copy_gather(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  using Lane = std::conditional_t<Bytes == 4, float, Word<Bytes>>;  // floats join faster, and their bits do not change
+  using Lane =
+      std::conditional_t<Bytes == 4, float, BlockWord<Bytes>>;  // floats join faster, and their bits do not change
   constexpr std::int64_t kLanes = 16 / Bytes;
   typedef Lane Lanes __attribute__((vector_size(16)));
   StridedCopy rows = copy;
@@ -84,13 +64,13 @@ void copy_gather(const StridedCopy& copy, const std::byte* src, std::byte* dst) 
       }
       std::memcpy(to + i * Bytes, &lanes, sizeof lanes);
     }
-    for (; i < count; ++i, from += stride) move<Bytes>(from, to + i * Bytes);
+    for (; i < count; ++i, from += stride) move_block<Bytes>(from, to + i * Bytes);
   });
 }
 
 // Numbers that are neighbours on one side, two by two: both go through one register.
 template <std::int64_t Bytes>
-using Pair [[gnu::vector_size(2 * Bytes)]] = Word<Bytes>;
+using Pair [[gnu::vector_size(2 * Bytes)]] = BlockWord<Bytes>;
 
 enum class PairsLie : std::uint8_t { in_destination, in_source };
 
@@ -102,11 +82,11 @@ void copy_pairs(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   for_each_block(pairs, src, dst, [apart](const std::byte* from, std::byte* to) {
     if constexpr (Bytes == 16) {
       constexpr bool gathers = Where == PairsLie::in_destination;
-      move<16>(from, to);
-      move<16>(from + (gathers ? apart : 16), to + (gathers ? 16 : apart));
+      move_block<16>(from, to);
+      move_block<16>(from + (gathers ? apart : 16), to + (gathers ? 16 : apart));
     } else if constexpr (Where == PairsLie::in_destination) {
-      Word<Bytes> first;
-      Word<Bytes> second;
+      BlockWord<Bytes> first;
+      BlockWord<Bytes> second;
       std::memcpy(&first, from, Bytes);
       std::memcpy(&second, from + apart, Bytes);
       const Pair<Bytes> both{first, second};
@@ -114,8 +94,8 @@ void copy_pairs(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
     } else {
       Pair<Bytes> both;
       std::memcpy(&both, from, sizeof both);
-      const Word<Bytes> first = both[0];
-      const Word<Bytes> second = both[1];
+      const BlockWord<Bytes> first = both[0];
+      const BlockWord<Bytes> second = both[1];
       std::memcpy(to, &first, Bytes);
       std::memcpy(to + apart, &second, Bytes);
     }
@@ -150,45 +130,12 @@ void copy_contiguous(const StridedCopy& copy, const std::byte* src, std::byte* d
   std::memcpy(dst + copy.dst_offset, src + copy.src_offset, static_cast<std::size_t>(copy.block));
 }
 
-#if defined(__SSE2__)
-// Fewer bytes than a cache line, any number of them.
-[[gnu::always_inline]] inline void move_rest(const std::byte* src, std::byte* dst, std::int64_t bytes) {
-  const auto piece = [&]<std::int64_t Bytes>() {
-    if ((bytes & Bytes) == 0) return;
-    move<Bytes>(src, dst);
-    src += Bytes;
-    dst += Bytes;
-  };
-  piece.template operator()<32>();
-  piece.template operator()<16>();
-  piece.template operator()<8>();
-  piece.template operator()<4>();
-  piece.template operator()<2>();
-  piece.template operator()<1>();
-}
-
-// Whole cache lines of the destination are stored past the cache, which saves reading them. The ends of each block are
-// stored as usual.
+// Stores past the cache, for destinations that are not in it.
 void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  for_each_block<false>(copy, src, dst, [bytes = copy.block](const std::byte* from, std::byte* to) {
-    const std::int64_t head = static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(to) % kLine);
-    move_rest(from, to, head);
-    std::int64_t done = head;
-    for (; done + kLine <= bytes; done += kLine)
-      for (std::int64_t i = 0; i < kLine; i += 16) {
-        const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + done + i));
-        _mm_stream_si128(reinterpret_cast<__m128i*>(to + done + i), part);
-      }
-    move_rest(from + done, to + done, bytes - done);
-  });
-  _mm_sfence();  // such stores are weakly ordered, but the signal of the arrival must come after them
+  for_each_block<false>(copy, src, dst,
+                        [bytes = copy.block](const std::byte* from, std::byte* to) { stream_block(from, to, bytes); });
+  end_streaming();
 }
-
-#else
-void copy_streaming(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  copy_wide(copy, src, dst);
-}
-#endif
 
 // Whether this processor is faster with few accesses in flight, for numbers that are whole pages apart: on the source's
 // side (`gather`) or on the destination's.
@@ -237,6 +184,7 @@ constexpr auto kFixedByEights = fixed_by_eights(std::make_integer_sequence<std::
 CopyFunction select_copy(const StridedCopy& copy, CopyHint hint) {
   const std::int64_t block = copy.block;
   if (block == 0) return copy_nothing;
+  if (copy.listed()) return select_list_copy(copy, hint);
   if (hint == CopyHint::streaming && block >= kLine) return copy_streaming;
   if (copy.ndims == 0) return copy_contiguous;
   if (const CopyFunction transpose = select_transpose(copy)) return transpose;

@@ -7,8 +7,10 @@ namespace tasuki {
 
 namespace {
 
-ByteRange range(const StridedCopy& copy, std::int64_t offset, std::int64_t StridedCopy::Dim::*stride) {
+ByteRange range(const StridedCopy& copy, std::int64_t offset, std::int64_t StridedCopy::Dim::*stride,
+                const OffsetList& list) {
   ByteRange all{offset, offset};
+  if (!list.empty()) all = {offset + list.least(), offset + list.most()};
   for (int d = 0; d < copy.ndims; ++d) {
     const auto& dim = copy.dims[static_cast<std::size_t>(d)];
     const std::int64_t reach = (dim.count - 1) * dim.*stride;
@@ -31,11 +33,11 @@ void ByteRange::include(const ByteRange& other) {
 }
 
 ByteRange read_range(const StridedCopy& copy) {
-  return range(copy, copy.src_offset, &StridedCopy::Dim::src_stride);
+  return range(copy, copy.src_offset, &StridedCopy::Dim::src_stride, copy.src_list);
 }
 
 ByteRange written_range(const StridedCopy& copy) {
-  return range(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride);
+  return range(copy, copy.dst_offset, &StridedCopy::Dim::dst_stride, copy.dst_list);
 }
 
 StridedCopy steps_of(const StridedCopy& copy, std::int64_t begin, std::int64_t end) {
@@ -43,7 +45,22 @@ StridedCopy steps_of(const StridedCopy& copy, std::int64_t begin, std::int64_t e
   part.src_offset += begin * copy.dims[0].src_stride;
   part.dst_offset += begin * copy.dims[0].dst_stride;
   part.dims[0].count = end - begin;
+  if (!copy.listed()) return part;
+  part.src_list = copy.src_list.part(begin, end);
+  part.dst_list = copy.dst_list.part(begin, end);
   return part;
+}
+
+StridedCopy step_of(const StridedCopy& copy, std::int64_t i) {
+  StridedCopy step = copy;
+  step.src_offset = copy.src_of_step(i);
+  step.dst_offset = copy.dst_of_step(i);
+  step.src_list = {};
+  step.dst_list = {};
+  std::move(step.dims.begin() + 1, step.dims.end(), step.dims.begin());
+  step.dims.back() = {};
+  --step.ndims;
+  return step;
 }
 
 StridedCopy bytes_of(const StridedCopy& copy, std::int64_t begin, std::int64_t end) {
@@ -55,12 +72,7 @@ StridedCopy bytes_of(const StridedCopy& copy, std::int64_t begin, std::int64_t e
 }
 
 StridedCopy without_single_step(const StridedCopy& copy) {
-  if (copy.ndims == 0 || copy.dims[0].count != 1) return copy;
-  StridedCopy part = copy;
-  std::move(part.dims.begin() + 1, part.dims.end(), part.dims.begin());
-  part.dims.back() = {};
-  --part.ndims;
-  return part;
+  return copy.ndims == 0 || copy.dims[0].count != 1 ? copy : step_of(copy, 0);
 }
 
 void cut_by_bytes(const StridedCopy& copy, std::int64_t most, std::vector<StridedCopy>& pieces) {

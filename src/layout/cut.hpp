@@ -24,6 +24,8 @@ ByteRange written_range(const StridedCopy& copy);
 /// Steps `begin` to `end` (exclusive) of the outermost dimension. The dimension stays, even with one step. The strided
 /// copy must have a dimension.
 StridedCopy steps_of(const StridedCopy& copy, std::int64_t begin, std::int64_t end);
+/// Step `i` of the outermost dimension, without that dimension.
+StridedCopy step_of(const StridedCopy& copy, std::int64_t i);
 /// Bytes `begin` to `end` (exclusive) of every block.
 StridedCopy bytes_of(const StridedCopy& copy, std::int64_t begin, std::int64_t end);
 /// The same strided copy; if its outermost dimension has one step, without that dimension.

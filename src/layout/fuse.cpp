@@ -24,6 +24,7 @@ bool take_turns(const StridedCopy& a, const StridedCopy& b) {
 }  // namespace
 
 std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b) {
+  if (a.listed() || b.listed()) return {};
   if (a.block == b.block && a.ndims == b.ndims && a.ndims < kMaxDims && a.block < kLine && a.dims == b.dims &&
       take_turns(a, b)) {
     StridedCopy pairs = a;
@@ -45,7 +46,7 @@ std::optional<StridedCopy> fused(const StridedCopy& a, const StridedCopy& b) {
 }
 
 std::optional<StridedCopy> continued(const StridedCopy& a, const StridedCopy& b) {
-  if (a.ndims != b.ndims) return {};
+  if (a.ndims != b.ndims || a.listed() || b.listed()) return {};
   const std::int64_t src_step = b.src_offset - a.src_offset;
   const std::int64_t dst_step = b.dst_offset - a.dst_offset;
   StridedCopy whole = a;

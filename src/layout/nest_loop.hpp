@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "layout/cut.hpp"
 #include "tasuki/strided_copy.hpp"
 
 namespace tasuki {
@@ -23,7 +24,8 @@ template <bool Unroll, class BlockBody>
 }
 
 /// Calls `block(source, destination)` for every block of `copy`, in order. Always inlined, so that each kernel gets its
-/// own loops around its own block. `Unroll` is for blocks of a few instructions, not for blocks that are a call.
+/// own loops around its own block. The copy has no lists. `Unroll` is for blocks of a few instructions, not for blocks
+/// that are a call.
 template <bool Unroll = true, class BlockBody>
 [[gnu::always_inline]] inline void for_each_block(const StridedCopy& copy, const std::byte* src, std::byte* dst,
                                                   const BlockBody& block) {
@@ -53,10 +55,20 @@ template <bool Unroll = true, class BlockBody>
   }
 }
 
-/// The same for offsets: calls `block(source offset, destination offset)` for every block, in order.
+/// The same for offsets, and for copies that may have lists: calls `block(source offset, destination offset)` for every
+/// block, in order.
 template <class BlockBody>
 inline void for_each_offset(const StridedCopy& copy, const BlockBody& block) {
   if (copy.blocks() == 0) return;
+  if (copy.listed()) {
+    StridedCopy step = step_of(copy, 0);
+    for (std::int64_t i = 0; i < copy.dims[0].count; ++i) {
+      step.src_offset = copy.src_of_step(i);
+      step.dst_offset = copy.dst_of_step(i);
+      for_each_offset(step, block);
+    }
+    return;
+  }
   std::array<std::int64_t, kMaxDims> index{};
   std::int64_t src = copy.src_offset;
   std::int64_t dst = copy.dst_offset;

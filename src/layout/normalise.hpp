@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tasuki/layout.hpp"
@@ -70,7 +71,11 @@ class Normaliser {
     }
   }
 
-  /// Ends the sequence and returns its normal form.
+  /// How many outputs are settled, whatever follows.
+  std::int64_t settled() const { return std::ssize(output_); }
+  /// Returns these, and forgets them.
+  std::vector<Output> take_settled() { return std::exchange(output_, {}); }
+  /// Ends the sequence and returns its normal form, or what was not taken of it.
   std::vector<Output> finish();
 
  private:

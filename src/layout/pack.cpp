@@ -44,6 +44,7 @@ void Layout::unpack(const void* packed, void* base) const {
 }
 
 StridedCopy reordered(const StridedCopy& copy) {
+  if (copy.listed()) return copy;
   StridedCopy result = copy;
   result.ndims = 0;
   result.dims = {};

@@ -88,11 +88,17 @@ Packer::Packer(const Layout& layout) {
   close_runs();
 }
 
+Packer::Step& Packer::add_step() {
+  Step& step = steps_.emplace_back();
+  step.packed = size_;
+  return step;
+}
+
 void Packer::add_nest(const Block& nest) {
   Nest step{packing(nest, false), packing(nest, true), nullptr, nullptr};
   step.pack = select_copy(step.gather);
   step.unpack = select_copy(step.scatter);
-  steps_.push_back({size_, step});
+  add_step().what = std::move(step);
   size_ += nest.size();
 }
 
@@ -111,9 +117,9 @@ void Packer::close_runs() {
     equal.offsets.reserve(static_cast<std::size_t>(all / unit));
     for (const Run& run : open_)
       for (std::int64_t at = 0; at < run.bytes; at += unit) equal.offsets.push_back(run.offset + at);
-    steps_.push_back({size_, std::move(equal)});
+    add_step().what.emplace<EqualRuns>(std::move(equal));
   } else {
-    steps_.push_back({size_, open_});
+    add_step().what.emplace<Runs>(open_);
   }
   size_ += all;
   open_.clear();

@@ -39,6 +39,7 @@ class Packer {
     std::variant<Nest, EqualRuns, Runs> what;
   };
 
+  Step& add_step();
   void add_nest(const Block& nest);
   void close_runs();
 

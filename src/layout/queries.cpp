@@ -31,9 +31,10 @@ Pattern side_pattern(const StridedCopy& copy, std::int64_t StridedCopy::Dim::*st
   return classify(normaliser.finish());
 }
 
-std::string strides_of(const StridedCopy& copy, std::int64_t StridedCopy::Dim::*stride) {
+std::string strides_of(const StridedCopy& copy, std::int64_t StridedCopy::Dim::*stride, const OffsetList& list) {
   std::string text = copy.ndims > 0 ? " strides" : "";
-  for (int i = 0; i < copy.ndims; ++i) text += fmt::format(" {}", copy.dims[i].*stride);
+  for (int i = 0; i < copy.ndims; ++i)
+    text += i == 0 && !list.empty() ? std::string(" listed") : fmt::format(" {}", copy.dims[i].*stride);
   return text;
 }
 
@@ -109,9 +110,11 @@ std::int64_t StridedCopy::blocks() const {
 }
 
 Pattern StridedCopy::src_pattern() const {
+  if (!src_list.empty()) return Pattern::list;
   return side_pattern(*this, &Dim::src_stride);
 }
 Pattern StridedCopy::dst_pattern() const {
+  if (!dst_list.empty()) return Pattern::list;
   return side_pattern(*this, &Dim::dst_stride);
 }
 
@@ -119,8 +122,8 @@ std::string describe(const StridedCopy& copy) {
   std::string text;
   for (int i = 0; i < copy.ndims; ++i) text += fmt::format("{} x ", copy.dims[i].count);
   return text + fmt::format("{} B, src {}{}, dst {}{}", copy.block, copy.src_offset,
-                            strides_of(copy, &StridedCopy::Dim::src_stride), copy.dst_offset,
-                            strides_of(copy, &StridedCopy::Dim::dst_stride));
+                            strides_of(copy, &StridedCopy::Dim::src_stride, copy.src_list), copy.dst_offset,
+                            strides_of(copy, &StridedCopy::Dim::dst_stride, copy.dst_list));
 }
 
 }  // namespace tasuki

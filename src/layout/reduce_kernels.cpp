@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "layout/cut.hpp"
 #include "layout/nest_loop.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/kernel/impl/reduce_ops.hpp"
@@ -59,6 +60,21 @@ CopyFunction function_for_rows() {
   return reduce_rows<Op, T>;
 }
 
+// Calls the function for every step of a copy with lists.
+void each_step(const StridedCopy& copy, const std::byte* src, std::byte* dst, CopyFunction function) {
+  StridedCopy step = step_of(copy, 0);
+  for (std::int64_t i = 0; i < copy.dims[0].count; ++i) {
+    step.src_offset = copy.src_of_step(i);
+    step.dst_offset = copy.dst_of_step(i);
+    function(step, src, dst);
+  }
+}
+
+template <class Op, class T>
+void reduce_listed(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
+  each_step(copy, src, dst, copy.block == sizeof(T) ? reduce_numbers<Op, T> : function_for_rows<Op, T>());
+}
+
 // Signed and unsigned integers differ only in their order.
 template <class Op, class T>
 struct Kernel {
@@ -73,6 +89,7 @@ requires(!std::is_same_v<Op, element::Extreme<true>> &&
 template <class Op, class T>
 CopyFunction select(const StridedCopy& copy) {
   using Element = typename Kernel<Op, T>::Element;
+  if (copy.listed()) return reduce_listed<Op, Element>;
   if (copy.block == sizeof(Element)) return reduce_numbers<Op, Element>;
   return function_for_rows<Op, Element>();
 }

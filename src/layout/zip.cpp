@@ -1,9 +1,12 @@
 // Zips two layouts: cuts both into nests of equal size, refines each pair to common strides, and folds the result.
 #include <algorithm>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "layout/lists.hpp"
 #include "layout/normalise.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/strided_copy.hpp"
@@ -13,20 +16,25 @@ namespace {
 
 using Fold = Normaliser<2>;
 
-// One side of the zip: the nests that are left, in reverse order.
+// One side of the zip: the nests that are left, of which the next may be cut in pieces.
 class Side {
  public:
-  explicit Side(const Layout& layout) : left_(layout.blocks().rbegin(), layout.blocks().rend()) {}
-  bool empty() const { return left_.empty(); }
-  const Block& next() const { return left_.back(); }
+  explicit Side(const Layout& layout) : blocks_(layout.blocks()) {}
+  bool empty() const { return pieces_.empty() && blocks_.empty(); }
+  const Block& next() const { return pieces_.empty() ? blocks_.front() : pieces_.back(); }
   std::int64_t next_size() const { return next().size(); }
-  void pop() { left_.pop_back(); }
+  void pop() {
+    if (pieces_.empty())
+      blocks_ = blocks_.subspan(1);
+    else
+      pieces_.pop_back();
+  }
 
   /// Cuts the next nest in two. The first part has `wanted` bytes, or as nearly as one cut along its outermost
   /// dimension allows.
   void cut(std::int64_t wanted) {
-    Block rest = std::move(left_.back());
-    left_.pop_back();
+    Block rest = next();
+    pop();
     Block first = rest;
     if (rest.dims.empty()) {
       first.bytes = wanted;
@@ -42,15 +50,16 @@ class Side {
       drop_single(first);
       drop_single(rest);
     }
-    left_.push_back(std::move(rest));
-    left_.push_back(std::move(first));
+    pieces_.push_back(std::move(rest));
+    pieces_.push_back(std::move(first));
   }
 
  private:
   static void drop_single(Block& nest) {
     if (nest.dims.front().count == 1) nest.dims.erase(nest.dims.begin());
   }
-  std::vector<Block> left_;
+  std::span<const Block> blocks_;
+  std::vector<Block> pieces_;  // in reverse order
 };
 
 // A nest as a number system: byte p of its sequence lies at the sum of digit x stride. The weights of the digits are 1,
@@ -96,9 +105,10 @@ bool refine(const Block& src, const Block& dst, Fold& fold) {
   return true;
 }
 
-}  // namespace
-
-std::vector<StridedCopy> zip(const Layout& src, const Layout& dst) {
+// Calls `take(copies)` for what is settled, each time that it is much.
+template <class Take>
+std::vector<StridedCopy> zipped(const Layout& src, const Layout& dst, const Take& take) {
+  constexpr std::int64_t kMuch = 1024;
   if (src.size() != dst.size())
     throw Error(fmt::format("zip: the source ({}) names {} bytes and the destination ({}) {}; they must be equal",
                             src.describe(), src.size(), dst.describe(), dst.size()));
@@ -118,8 +128,22 @@ std::vector<StridedCopy> zip(const Layout& src, const Layout& dst) {
     } else {
       to.cut(from_size);
     }
+    if (fold.settled() >= kMuch) take(fold);
   }
   return fold.finish();
+}
+
+}  // namespace
+
+std::vector<StridedCopy> zip(const Layout& src, const Layout& dst) {
+  return zipped(src, dst, [](const Fold&) {});
+}
+
+std::vector<StridedCopy> zip_with_lists(const Layout& src, const Layout& dst) {
+  ListMaker lists;
+  const auto rest = zipped(src, dst, [&](Fold& fold) { lists.add(fold.take_settled()); });
+  lists.add(rest);
+  return lists.finish();
 }
 
 }  // namespace tasuki

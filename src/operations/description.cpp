@@ -256,6 +256,7 @@ Description described(const Context& context, RankShape& shape, const Addresses&
     d.where = settle_memory(runtime, d.attempt, operation, arguments, false).memory;
     if (*d.where == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
   }
+  shape.found(*d.where);
   d.attempt.locally("listing what is moved", [&] {
     try {
       std::vector<Arrangement> arrangements = shape.arrangements(runtime.machine);

@@ -44,6 +44,8 @@ void fields(Visit&& visit) {
     visit("dst_offset", &StridedCopy::dst_offset);
     visit("block", &StridedCopy::block);
     visit("dims", &StridedCopy::dims);
+    visit("src_list", &StridedCopy::src_list);
+    visit("dst_list", &StridedCopy::dst_list);
   } else if constexpr (std::is_same_v<Record, Loop>) {
     visit("count", &Loop::count);
   } else if constexpr (std::is_same_v<Record, Command>) {

@@ -23,6 +23,10 @@ Json written(const Record& record, Member member) {
       dims.push_back(Json::array({value[d].count, value[d].src_stride, value[d].dst_stride}));
     }
     return dims;
+  } else if constexpr (std::is_same_v<Value, OffsetList>) {
+    Json offsets = Json::array();
+    for (std::int64_t i = 0; i < value.size(); ++i) offsets.push_back(value[i]);
+    return offsets;
   } else if constexpr (std::is_enum_v<Value>) {
     return std::string(to_string(value));
   } else {
@@ -99,6 +103,10 @@ void read_value(const Json& json, const std::string& where, Record& record, Memb
   using Value = std::remove_cvref_t<decltype(value)>;
   if constexpr (std::is_same_v<Value, detail::CopyDims>) {
     read_dims(json, where, record);
+  } else if constexpr (std::is_same_v<Value, OffsetList>) {
+    std::vector<std::int64_t> offsets;
+    for (const Json& offset : array(json, where)) offsets.push_back(integer<std::int64_t>(offset, where));
+    value = OffsetList(offsets);
   } else if constexpr (std::is_same_v<Value, std::string>) {
     value = text(json, where);
   } else if constexpr (std::is_enum_v<Value>) {

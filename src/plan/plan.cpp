@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <set>
 
 #include "plan/fields.hpp"
 #include "plan/label.hpp"
@@ -67,6 +68,10 @@ std::int64_t Plan::memory() const {
   std::int64_t total = array_bytes(paths) + array_bytes(buffers) + array_bytes(copies) + array_bytes(loops) +
                        array_bytes(commands) + array_bytes(deps) + array_bytes(expects);
   total += static_cast<std::int64_t>(operation.size());
+  std::set<const void*> counted;  // copies share lists
+  for (const StridedCopy& copy : copies)
+    for (const OffsetList* list : {&copy.src_list, &copy.dst_list})
+      if (!list->empty() && counted.insert(list->identity()).second) total += list->bytes();
   for (const auto& path : paths) total += static_cast<std::int64_t>(path.size());
   for (const auto& buffer : buffers) total += static_cast<std::int64_t>(buffer.name.size());
   return total;

@@ -42,6 +42,10 @@ std::string shown(const Record& record, Member member) {
       out += fmt::format("{}{}:{}:{}", d ? "," : "", value[d].count, value[d].src_stride, value[d].dst_stride);
     }
     return out;
+  } else if constexpr (std::is_same_v<Value, OffsetList>) {
+    std::string out;
+    for (std::int64_t i = 0; i < value.size(); ++i) out += fmt::format("{}{}", i > 0 ? "," : "", value[i]);
+    return out;
   } else if constexpr (std::is_same_v<Value, std::string>) {
     return quoted(value);
   } else if constexpr (std::is_enum_v<Value>) {
@@ -174,6 +178,10 @@ void read_value(const Token& word, Record& record, Member member) {
     value = word.text;
   } else if constexpr (std::is_same_v<Value, detail::CopyDims>) {
     read_dims(word.text, record);
+  } else if constexpr (std::is_same_v<Value, OffsetList>) {
+    std::vector<std::int64_t> offsets;
+    for (const std::string_view part : parts(word.text, ',')) offsets.push_back(integer<std::int64_t>(part));
+    value = OffsetList(offsets);
   } else if constexpr (std::is_enum_v<Value>) {
     detail::parse(word.text, value);
   } else if constexpr (std::is_same_v<Value, bool>) {

@@ -50,7 +50,8 @@ bool are_partners(const Link& link, std::size_t i, std::size_t j) {
   const StridedCopy& one = a.copies[0];
   const StridedCopy& other = b.copies[0];
   if (one.block != other.block || one.ndims != other.ndims || one.dims != other.dims) return false;
-  if (one.ndims == kMaxDims || !is_large(one, *link.constants) || 2 * one.block > link.constants->cache_line) {
+  if (one.listed() || other.listed() || one.ndims == kMaxDims || !is_large(one, *link.constants) ||
+      2 * one.block > link.constants->cache_line) {
     return false;
   }
   const auto& inner = one.dims[static_cast<std::size_t>(one.ndims) - 1];

@@ -18,6 +18,7 @@ std::vector<StridedCopy> packed(std::span<const StridedCopy> copies, std::int64_
   std::vector<StridedCopy> result(copies.begin(), copies.end());
   for (auto& copy : result) {
     (pack_destination ? copy.dst_offset : copy.src_offset) = offset;
+    (pack_destination ? copy.dst_list : copy.src_list) = {};
     offset += round_up(copy.bytes(), grain);
     std::int64_t stride = pitch > 0 ? pitch : copy.block;
     for (int d = copy.ndims - 1; d >= 0; --d) {
@@ -48,7 +49,7 @@ std::int64_t Move::runs() const {
 std::int64_t Move::descriptors() const {
   std::int64_t sum = 0;
   for (const StridedCopy& copy : copies) {
-    std::int64_t rows = 1;
+    std::int64_t rows = copy.listed() && copy.ndims == 1 ? copy.dims[0].count : 1;
     for (int d = 0; d + 1 < copy.ndims; ++d) rows *= copy.dims[static_cast<std::size_t>(d)].count;
     sum += rows;
   }

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "layout/lists.hpp"
 #include "planner/planner.hpp"
 #include "tasuki/strided_copy.hpp"
 
@@ -79,7 +81,8 @@ std::vector<Move> BlockMoves::of(int rank, const std::function<const PeerBlocks&
         move.dst = part.dst;
         move.add = part.add;
         move.op = part.op;
-        for (const StridedCopy& copy : zip(sent.parts[p], received.parts[p])) move.copies.push_back(reordered(copy));
+        move.copies = lists ? zip_with_lists(sent.parts[p], received.parts[p]) : zip(sent.parts[p], received.parts[p]);
+        for (StridedCopy& copy : move.copies) copy = reordered(copy);
         move.label = fmt::format("{} {} to {}", part.name, sent.number, received.number);
         moves.push_back(std::move(move));
       }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "layout/sequence.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 using Entries = std::vector<ExchangeEntry>;
 
-std::size_t at(int index) {
+std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
@@ -108,21 +109,50 @@ std::string complaint_about_cells(const std::vector<Cells>& fields, const Entrie
   return {};
 }
 
-// What the ghosts would gain by being numbered in the order of the entries.
-std::string hint_for(const std::vector<Cells>& fields, const Entries& entries) {
+// The cells of the entries' lists, numbered in the order in which they come first.
+std::vector<std::vector<std::int64_t>> numbered_anew(const Entries& entries,
+                                                     std::vector<std::int64_t> ExchangeEntry::*list) {
+  const bool again = list == &ExchangeEntry::send;            // a cell may come: ghosts are received once
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;  // each cell, and its place in all lists together
+  for (const ExchangeEntry& entry : entries)
+    for (const std::int64_t cell : entry.*list) places.emplace_back(cell, std::ssize(places));
+  if (again) std::ranges::sort(places);
+  std::vector<std::int64_t> first(places.size());  // the place at which the cell of a place comes first
+  for (std::size_t i = 0; i < places.size(); ++i)
+    first[at(places[i].second)] =
+        i > 0 && places[i - 1].first == places[i].first ? first[at(places[i - 1].second)] : places[i].second;
+  std::vector<std::int64_t> numbers(places.size());
+  std::int64_t next = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = first[i] == static_cast<std::int64_t>(i) ? next++ : numbers[at(first[i])];
+  std::vector<std::vector<std::int64_t>> anew;
+  auto number = numbers.begin();
+  for (const ExchangeEntry& entry : entries) {
+    anew.emplace_back(number, number + std::ssize(entry.*list));
+    number += std::ssize(entry.*list);
+  }
+  return anew;
+}
+
+// What the cells of a list would gain by being numbered in the order in which they come first. `blocks` are those of
+// the list.
+std::string hint_for(const std::vector<Cells>& fields, const Entries& entries, std::string_view done,
+                     std::vector<std::int64_t> ExchangeEntry::*list, const std::vector<PeerBlock>& blocks) {
+  std::vector<std::int64_t> runs(fields.size());
+  for (const PeerBlock& block : blocks)
+    for (std::size_t f = 0; f < fields.size() && !(entries[at(block.number)].*list).empty(); ++f)
+      runs[f] += block.parts[f].runs();
+  if (std::ranges::all_of(runs, [&](std::int64_t n) { return n <= std::ssize(blocks); })) return {};
   std::string hint;
-  for (const Cells& field : fields) {
-    std::int64_t runs = 0, least = 0;
-    for (const ExchangeEntry& entry : entries) {
-      if (entry.receive.empty()) continue;
-      runs += layout_of(field, entry.receive).runs();
-      least += Layout::contiguous(std::ssize(entry.receive), field.cell).runs();
-    }
-    if (runs > least)
+  const auto anew = numbered_anew(entries, list);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    std::int64_t least = 0;
+    for (const auto& cells : anew) least += cells.empty() ? 0 : layout_of(fields[f], cells).runs();
+    if (runs[f] > least)
       hint += fmt::format(
-          "hint: what is received of field {} lies in {} runs; with the ghosts numbered in the order in which they are "
-          "received it would be {}\n",
-          field.name, runs, least);
+          "hint: what is {0} of field {1} lies in {2} runs; with these cells numbered in the order in which they are "
+          "{0} it would be {3}\n",
+          done, fields[f].name, runs[f], least);
   }
   return hint;
 }
@@ -151,7 +181,8 @@ ExchangeBlocks exchange_blocks(const std::vector<Cells>& fields, const Entries& 
   for (auto* blocks : {&all.sent, &all.received})
     for (PeerBlock& block : *blocks)
       for (std::size_t f = 0; f < fields.size(); ++f) block.parts[f] = moved(block.parts[f], -made.ranges[f].begin);
-  made.hint = hint_for(fields, entries);
+  made.hint = hint_for(fields, entries, "received", &ExchangeEntry::receive, reverse ? all.sent : all.received) +
+              hint_for(fields, entries, "sent", &ExchangeEntry::send, reverse ? all.received : all.sent);
   return made;
 }
 
@@ -242,14 +273,15 @@ std::string shown(const BlockMisfit& misfit, const std::vector<Cells>& fields, b
       in_cells ? received / cell : received, received_number);
 }
 
-// The problem of a rank; the blocks of the ranks that it names fit to its own.
-Problem exchange_problem(const std::vector<Cells>& fields, bool reverse, ReduceOp op, int rank, const std::string& hint,
-                         const std::function<const PeerBlocks&(int rank)>& blocks_of) {
+// The problem of a rank; the blocks of the ranks that it names fit to its own. `memory` is that of the fields.
+Problem exchange_problem(const std::vector<Cells>& fields, bool reverse, ReduceOp op, int rank, Memory memory,
+                         const std::string& hint, const std::function<const PeerBlocks&(int rank)>& blocks_of) {
   Problem problem;
   problem.operation = exchange_name(fields, reverse);
   problem.rank = rank;
   const std::vector<std::string> names = unique_names(fields);
   BlockMoves moves;
+  moves.lists = memory == Memory::host;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     problem.buffers.push_back({names[f], Role::inout});
     const int buffer = static_cast<int>(f);
@@ -364,7 +396,7 @@ std::string ExchangeOfRank::misfit() const {
 }
 
 Problem ExchangeOfRank::problem(const Machine&) const {
-  return exchange_problem(fields_, reverse_, op_, rank_, own_.hint,
+  return exchange_problem(fields_, reverse_, op_, rank_, memory_, own_.hint,
                           [&](int rank) -> const PeerBlocks& { return blocks_.at(rank); });
 }
 
@@ -383,7 +415,7 @@ class JointExchange final : public EachRank {
 
  private:
   Problem problem_of(int rank) const override {
-    return exchange_problem(shape_.fields, shape_.reverse, shape_.op, rank, ranks_[at(rank)].hint,
+    return exchange_problem(shape_.fields, shape_.reverse, shape_.op, rank, shape_.memory, ranks_[at(rank)].hint,
                             [&](int of) -> const PeerBlocks& { return ranks_[at(of)].blocks; });
   }
 

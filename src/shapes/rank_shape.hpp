@@ -94,6 +94,8 @@ class RankShape {
   /// Why what was heard does not fit together; empty: it fits. Where all hear the same, all must find the same.
   virtual std::string misfit() const { return {}; }
 
+  /// All ranks' memory is of this kind. Not called for what only some ranks make.
+  virtual void found(Memory /*memory*/) {}
   virtual std::optional<Choosing> choosing() const { return {}; }
   /// All ranks' memory is of this kind; peers can map all of it; `holds` does on all ranks. Only if it is choosing.
   virtual void settle(Memory /*memory*/, bool /*shared*/, bool /*holds*/) {}

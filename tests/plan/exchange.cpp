@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -109,6 +110,44 @@ TEST_CASE("an exchange of 1000 ranks with 26 peers each is small, sound by neigh
   INFO(report.text());
   CHECK(report.ok());
   CHECK(planned.predict().seconds > 0);
+}
+
+TEST_CASE("plans of scattered cells take no more memory than three times the lists of cells") {
+  constexpr std::int64_t kListed = 300;
+  std::mt19937 random(8);
+  for (const bool levels_first : {false, true})
+    for (const bool reverse : {false, true}) {
+      CAPTURE(levels_first);
+      CAPTURE(reverse);
+      ExchangeShape shape;
+      shape.fields = {levels_first ? Cells::levels_first(DType::f32, 4 * kListed, 9, "u")
+                                   : Cells::of(DType::f64, 4 * kListed, 1, "u")};
+      shape.reverse = reverse;
+      shape.shared = true;
+      for (int rank = 0; rank < 2; ++rank) {
+        Numbers cells(3 * kListed), ghosts(kListed);
+        std::iota(cells.begin(), cells.end(), 0);
+        std::iota(ghosts.begin(), ghosts.end(), 3 * kListed);
+        for (Numbers* list : {&cells, &ghosts}) std::shuffle(list->begin(), list->end(), random);
+        cells.resize(kListed);
+        shape.entries.push_back({{1 - rank, cells, ghosts}});
+      }
+      const Planned planned = plan(Machine::uniform(2, 2, 2), shape);
+      const auto plans = planned.plans();
+      for (const Plan& one : plans) {
+        CHECK(one.memory() <= 3 * 2 * kListed * static_cast<std::int64_t>(sizeof(std::int64_t)));
+        CHECK(plan_from_text(to_text(one)) == one);
+        CHECK(plan_from_json(to_json(one)) == one);
+      }
+      CHECK(verify(plans).ok());
+      CHECK(verify_neighbourhoods(plans).ok());
+      CHECK(planned.predict().seconds > 0);
+      CHECK(planned.explain(0).find("list") != std::string::npos);
+      auto damaged = plans;
+      for (Command& c : damaged[1].commands)
+        if (c.copy_count > 0) damaged[1].copies[static_cast<std::size_t>(c.first_copy)].src_list = {};
+      CHECK_FALSE(verify(damaged).ok());
+    }
 }
 
 TEST_CASE("lists off line that are wrong, or do not fit, are named") {

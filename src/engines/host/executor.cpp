@@ -193,8 +193,8 @@ void Executor::combine(const Step& step, const std::byte* src, std::byte* dst) c
   const std::int64_t element = size_of(program_.plan.commands[static_cast<std::size_t>(step.command)].dtype);
   for (std::int32_t k = 0; k < step.copy_count; ++k) {
     const StridedCopy& copy = step.copies[k];
-    for_each_block<false>(copy, src, dst, [&](const std::byte* from, std::byte* to) {
-      (*program_.combine)(from, to, copy.block / element);
+    for_each_offset(copy, [&](std::int64_t from, std::int64_t to) {
+      (*program_.combine)(src + from, dst + to, copy.block / element);
     });
   }
 }

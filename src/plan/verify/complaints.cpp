@@ -44,6 +44,11 @@ struct Span {
     const Wide reach = Wide{count - 1} * stride;
     (reach < 0 ? begin : end) += reach;
   }
+  void extend(const OffsetList& list) {
+    if (list.empty()) return;
+    begin += list.least();
+    end += list.most();
+  }
 };
 
 /// The name of a value that may be no enumerator.
@@ -139,6 +144,18 @@ class Checker {
         return;
       }
     }
+    list_of(who, c, "src_list", c.src_list, c.dims[0].src_stride);
+    list_of(who, c, "dst_list", c.dst_list, c.dims[0].dst_stride);
+  }
+
+  void list_of(const auto& who, const StridedCopy& c, std::string_view name, const OffsetList& list,
+               std::int64_t stride) {
+    if (list.empty()) return;
+    if (c.ndims == 0 || list.size() != c.dims[0].count || stride != 0)
+      say("{} has {} offsets in {} for {} steps of a stride of {}; as many as steps are meant, and no stride", who(),
+          list.size(), name, c.ndims == 0 ? 0 : c.dims[0].count, stride);
+    else if (!plausible(list.least()) || !plausible(list.most()))
+      say("{} has offsets {} to {} in {}, which no buffer can hold", who(), list.least(), list.most(), name);
   }
 
   void lanes_and_loops() {
@@ -283,12 +300,18 @@ class Checker {
     for (std::int32_t i = first; i < first + count; ++i) {
       const StridedCopy& c = plan_.copies[i];
       Span from{c.src_offset, Wide{c.src_offset} + c.block}, to{c.dst_offset, Wide{c.dst_offset} + c.block};
+      from.extend(c.src_list);
+      to.extend(c.dst_list);
       for (std::int32_t d = 0; d < c.ndims; ++d) {
         from.extend(c.dims[d].count, c.dims[d].src_stride);
         to.extend(c.dims[d].count, c.dims[d].dst_stride);
       }
       from.extend(steps.count, steps.src);
       to.extend(steps.count, steps.dst);
+      for (const Buffer* side : {&src, &dst})
+        if (c.listed() && side->home != Home::own && side->home != Home::shared)
+          say("{} copy {} has a list, but {} is in memory of kind '{}'; lists are for host memory", who(), i,
+              label(*side), to_string(side->home));
       within([&] { return fmt::format("{} copy {} reads", who(), i); }, from, src);
       within([&] { return fmt::format("{} copy {} writes", who(), i); }, to, dst);
       total += c.bytes();

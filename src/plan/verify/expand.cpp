@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layout/cut.hpp"
 #include "plan/label.hpp"
 #include "plan/verify/verify.hpp"
 #include "tasuki/error.hpp"
@@ -58,6 +59,8 @@ void divide(std::int64_t& unit, const Pattern& pattern) {
       divide(unit, copy.dims[d].src_stride);
       divide(unit, copy.dims[d].dst_stride);
     }
+    for (const OffsetList* list : {&copy.src_list, &copy.dst_list})
+      for (std::int64_t i = 0; i < list->size(); ++i) divide(unit, (*list)[i]);
   }
   if (pattern.chunks == 1) return;
   divide(unit, pattern.src_step);
@@ -67,6 +70,15 @@ void divide(std::int64_t& unit, const Pattern& pattern) {
 /// Calls `visit(src, dst, bytes)` for each contiguous run of `copy`, shifted by `src` and `dst`.
 template <class Visit>
 void for_each_run(const StridedCopy& copy, std::int64_t src, std::int64_t dst, Visit visit) {
+  if (copy.listed()) {
+    StridedCopy step = step_of(copy, 0);
+    for (std::int64_t i = 0; i < copy.dims[0].count; ++i) {
+      step.src_offset = copy.src_of_step(i);
+      step.dst_offset = copy.dst_of_step(i);
+      for_each_run(step, src, dst, visit);
+    }
+    return;
+  }
   std::int64_t bytes = copy.block;
   std::int32_t ndims = copy.ndims;
   for (; ndims > 0; --ndims) {

@@ -161,7 +161,9 @@ class Forwarding {
           std::int64_t rest = block;
           for (std::int32_t d = copy.ndims; d-- > 0;) {
             const auto& dim = copy.dims[static_cast<std::size_t>(d)];
-            begin += rest % dim.count * (reads ? dim.src_stride : dim.dst_stride);
+            const OffsetList& list = reads ? copy.src_list : copy.dst_list;
+            begin +=
+                d == 0 && !list.empty() ? list[rest] : rest % dim.count * (reads ? dim.src_stride : dim.dst_stride);
             rest /= dim.count;
           }
           visit(begin, begin + copy.block);
@@ -242,6 +244,10 @@ class Form {
     for (std::int32_t d = 0; d < copy.ndims; ++d) {
       const auto& dim = copy.dims[static_cast<std::size_t>(d)];
       for (const std::int64_t n : {dim.count, dim.src_stride, dim.dst_stride}) number(n);
+    }
+    for (const OffsetList* list : {&copy.src_list, &copy.dst_list}) {
+      number(list->size());
+      for (std::int64_t i = 0; i < list->size(); ++i) number((*list)[i]);
     }
   }
   void add(const Command& c) {

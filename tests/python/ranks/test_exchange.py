@@ -170,9 +170,18 @@ def test_a_mesh_by_name(context):
 def test_a_numbering_that_costs_runs_is_told(context):
     n, me = context.size, context.rank
     right, left = (me + 1) % n, (me - 1) % n
-    for ghosts, hint in (([3, 4, 5], ""), ([5, 3, 4], "hint: what is received of field u lies in 2 runs; with the")):
+    for cells, ghosts, hint in (
+        ([0, 1, 2], [3, 4, 5], ""),
+        ([0, 1, 2], [5, 3, 4], "hint: what is received of field u lies in 2 runs; with these cells numbered in the "),
+        (
+            [2, 0, 1],
+            [3, 4, 5],
+            "hint: what is sent of field u lies in 2 runs; with these cells numbered in the order in ",
+        ),
+        ([1, 0, 1], [3, 4, 5], ""),  # in any order, a cell that is sent twice ends a run
+    ):
         u = np.zeros((6, 2))
-        operation = checked(tasuki.Exchange(context, {"u": u}, [(right, [0, 2, 1], []), (left, [], ghosts)]))
+        operation = checked(tasuki.Exchange(context, {"u": u}, [(right, cells, []), (left, [], ghosts)]))
         assert operation.explain().count("hint:") == int(bool(hint)) and hint in operation.explain()
 
 

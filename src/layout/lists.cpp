@@ -1,0 +1,134 @@
+// Lists: see lists.hpp.
+#include "layout/lists.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "layout/cut.hpp"
+#include "layout/nest_loop.hpp"
+
+namespace tasuki {
+
+namespace {
+
+// A dimension of fewer steps is one by accident, as of two runs, which are always some stride apart: a list takes its
+// steps one by one. A run is cut into fewer than twice as many of a list's blocks.
+constexpr std::int64_t kFewSteps = 8;
+constexpr std::int64_t kLeastBlock = 2;  // bytes: runs are not cut into smaller blocks
+constexpr std::int64_t kFewCopies = 4;   // fewer stay as they are
+
+// Whether offsets are a stride apart.
+bool regular(std::span<const std::int64_t> offsets) {
+  for (std::size_t i = 2; i < offsets.size(); ++i)
+    if (offsets[i] - offsets[i - 1] != offsets[1] - offsets[0]) return false;
+  return true;
+}
+
+}  // namespace
+
+// Takes the copy if it consists of steps like those that are there.
+bool ListMaker::take(const StridedCopy& copy) {
+  if (copy.listed()) return false;
+  int outer = 0;
+  while (outer < copy.ndims && copy.dims[static_cast<std::size_t>(outer)].count < kFewSteps) ++outer;
+  if (copy.ndims - outer >= kMaxDims) return false;
+  StridedCopy step;
+  step.block = copy.block;
+  step.ndims = copy.ndims - outer;
+  std::copy_n(copy.dims.begin() + outer, step.ndims, step.dims.begin());
+  if (count_ == 0) {
+    step_ = step;
+    longest_ = copy.block;
+  } else if (!fits(step)) {
+    return false;
+  }
+  StridedCopy steps = copy;
+  steps.ndims = outer;
+  for_each_offset(steps, [&](std::int64_t src, std::int64_t dst) {
+    for (std::int64_t done = 0; done < copy.block; done += step_.block) {
+      src_.push_back(src + done);
+      dst_.push_back(dst + done);
+    }
+  });
+  longest_ = std::max(longest_, copy.block);
+  if (count_ < kFewCopies) few_.push_back(copy);
+  ++count_;
+  return true;
+}
+
+// Whether a step is like those that are there, which may be cut for it.
+bool ListMaker::fits(const StridedCopy& step) {
+  if (step.ndims != step_.ndims || step.dims != step_.dims) return false;
+  if (step.block == step_.block) return true;
+  if (step.ndims > 0) return false;
+  const std::int64_t unit = std::gcd(step.block, step_.block);
+  if (unit < kLeastBlock || std::max(longest_, step.block) / unit > kFewSteps) return false;
+  for (auto* offsets : {&src_, &dst_}) {
+    if (unit == step_.block) break;
+    std::vector<std::int64_t> cut;
+    for (const std::int64_t offset : *offsets)
+      for (std::int64_t done = 0; done < step_.block; done += unit) cut.push_back(offset + done);
+    *offsets = std::move(cut);
+  }
+  step_.block = unit;
+  return true;
+}
+
+StridedCopy ListMaker::listed() const {
+  StridedCopy copy = step_;
+  std::copy_backward(step_.dims.begin(), step_.dims.end() - 1, copy.dims.end());
+  copy.dims[0] = {std::ssize(src_), 0, 0};
+  ++copy.ndims;
+  const auto settle = [](const std::vector<std::int64_t>& offsets, std::int64_t& offset, std::int64_t& stride,
+                         OffsetList& list) {
+    offset = offsets.front();
+    if (regular(offsets)) {
+      stride = offsets[1] - offsets[0];
+      return;
+    }
+    std::vector<std::int64_t> relative(offsets);
+    for (std::int64_t& one : relative) one -= offset;
+    list = OffsetList(relative);
+  };
+  settle(src_, copy.src_offset, copy.dims[0].src_stride, copy.src_list);
+  settle(dst_, copy.dst_offset, copy.dims[0].dst_stride, copy.dst_list);
+  return copy.listed() ? copy : reordered(copy);
+}
+
+// Ends the list: it, or the few copies that it stands for, are done.
+void ListMaker::close() {
+  if (count_ < kFewCopies)
+    all_.insert(all_.end(), few_.begin(), few_.end());
+  else
+    all_.push_back(listed());
+  count_ = 0;
+  few_.clear();
+  src_.clear();
+  dst_.clear();
+}
+
+void ListMaker::add(std::span<const StridedCopy> copies) {
+  for (const StridedCopy& copy : copies) {
+    if (take(copy)) continue;
+    close();
+    if (!take(copy)) all_.push_back(copy);
+  }
+}
+
+std::vector<StridedCopy> ListMaker::finish() {
+  close();
+  return std::exchange(all_, {});
+}
+
+void append_steps(const StridedCopy& copy, std::vector<StridedCopy>& copies) {
+  StridedCopy step = step_of(copy, 0);
+  for (std::int64_t i = 0; i < copy.dims[0].count; ++i) {
+    step.src_offset = copy.src_of_step(i);
+    step.dst_offset = copy.dst_of_step(i);
+    copies.push_back(step);
+  }
+}
+
+}  // namespace tasuki
