@@ -17,7 +17,7 @@ sys.path.insert(0, str(FORTRAN))
 
 import fortran_text  # noqa: E402
 
-BY_HAND = ("halo", "redistribute")  # whose arguments are Fortran's own, or which it has not yet
+BY_HAND = ("halo",)  # whose arguments are Fortran's own: tasuki_operations.f90
 
 OPTION_TYPES = {
     "text": "character(*)",
@@ -39,6 +39,7 @@ STRUCT_TYPES = {
     "operator": ("integer(c_int)", "0"),
     "int64": ("integer(c_int64_t)", "0"),
 }
+STRUCTS = {"cells": "cells", "entries": "entry", "arrays": "moved_array"}  # what lists of structs are of
 ADDRESS = "type(c_ptr), intent(in)"
 LAYOUT = "type(tasuki_layout), intent(in)"
 COUNTS = "integer(int64), contiguous, target, intent(in), optional"
@@ -72,6 +73,11 @@ class Procedure:
         self.locals.append(f"type(c_ptr), target :: {handles}(size({name}))")
         self.statements.append(f"{handles} = {name}%handle")
         self.passed[name] = f"c_list({handles})"
+
+    def check(self, function: str, arguments: str) -> None:
+        """The call ends if the function says no."""
+        call = f"{function}('tasuki_{self.entry.name}_create', {arguments}, stat, errmsg)"
+        self.checks.append(f"if (.not. {call}) return")
 
     def add_side(self, one: Argument) -> None:
         """A rank, an address and a layout, which C has in a struct."""
@@ -122,13 +128,27 @@ class Procedure:
             self.arguments[name], self.passed[one.name] = f"{LAYOUT} :: {name}", f"{name}%handle"
         elif one.kind in for_c.LISTS:
             count, counted, _ = for_c.LISTS[one.kind]
-            kind = one.kind.replace("entries", "entry")
             # A target, for compilers to see that what its elements point to may change.
-            self.arguments[name] = f"type(tasuki_{kind}), intent(in), target :: {name}(:)"
+            self.arguments[name] = f"type(tasuki_{STRUCTS[one.kind]}), intent(in), target :: {name}(:)"
             self.locals.append(f"type(kept_{one.kind}), target :: its_{name}")
             self.statements.append(f"call set_{one.kind}(its_{name}, {name})")
             self.passed[count] = f"size({name}, kind=c_{counted})"
             self.passed[one.name] = f"its_{name}%structs"
+            if one.kind == "arrays":
+                sides = ", ".join(side.name for side in self.entry.arguments if side.kind == "distributed")
+                self.check("arrays_fit", f"{name}, {sides}")
+        elif one.kind == "distributed":
+            self.arguments[name] = f"type(tasuki_distributed), intent(in) :: {name}"
+            self.locals.append(f"type(kept_distributed), target :: its_{name}")
+            self.check("distributed_fits", f"'{name}', {name}")
+            self.statements.append(f"call set_distributed(its_{name}, {name})")
+            self.passed[one.name] = f"its_{name}%struct"
+        elif one.kind == "axes":
+            side = next(side.name for side in self.entry.arguments if side.kind == "distributed")
+            self.arguments[name] = f"integer, intent(in), optional :: {name}(:)"
+            self.locals.append(f"type(kept_axes), target :: its_{name}")
+            self.check("axes_fit", f"{name}, {side}")
+            self.passed[one.name] = f"set_axes(its_{name}, {name})"
         elif one.kind in ("layouts", "counts"):
             self.add_list(one, LAYOUT if one.kind == "layouts" else COUNTS)
         else:

@@ -47,7 +47,8 @@ foreach(writer module IN ZIP_LISTS writers written_modules)
 endforeach()
 set(modules ${PROJECT_BINARY_DIR}/fortran/modules)
 set(fortran_sources tasuki_structs.f90 tasuki_base.f90 tasuki_operators.f90 tasuki_fields.f90 tasuki_layouts.f90
-                    tasuki_operations.f90 tasuki_neighbours.f90 tasuki_lists.f90 tasuki_meshes.f90 tasuki.f90)
+                    tasuki_operations.f90 tasuki_neighbours.f90 tasuki_lists.f90 tasuki_meshes.f90
+                    tasuki_distributions.f90 tasuki.f90)
 if(TASUKI_MPI_F08)
   list(APPEND fortran_sources tasuki_mpi.f90)
 endif()

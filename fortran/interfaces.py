@@ -32,15 +32,19 @@ NUMBERS = {
     "size_t": "integer(c_size_t)",
     "double": "real(c_double)",
 }
-LISTED = ("exchange_field", "exchange_entry")  # of which functions take lists
-STRUCTS = ("box", "width", "side", "neighbours", *LISTED, *(f"{noun}_info" for noun in ("grid", "field", "layout")))
+LISTED = ("exchange_field", "exchange_entry", "redistribute_array")  # of which functions take lists
+STRUCTS = (
+    *("box", "width", "side", "neighbours", "distributed"),
+    *LISTED,
+    *(f"{noun}_info" for noun in ("grid", "field", "layout")),
+)
 OPTIONS = tuple(
     f"{noun}_options" for noun in ("grid", "field", "halo", "transfer", "broadcast", "collective", "exchange")
 )
 TYPES = {f"tasuki_{name}": f"type(c_{name})" for name in STRUCTS + OPTIONS}
 
 # Pointers that C may be given null: Fortran passes an address.
-NULLABLE = {"argc", "argv", "widths", "send_counts", "receive_counts", "in_layouts", "out_layouts"}
+NULLABLE = {"argc", "argv", "widths", "axes", "send_counts", "receive_counts", "in_layouts", "out_layouts"}
 # Lists that C writes.
 WRITTEN = {"coords", "boxes", "blocks", "layouts"}
 

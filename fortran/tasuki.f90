@@ -23,6 +23,8 @@ module tasuki
   use tasuki_making
   use tasuki_neighbours, only: tasuki_neighbour_ranks
   use tasuki_meshes, only: tasuki_cells, tasuki_entry
+  use tasuki_distributions, only: tasuki_distributed, tasuki_dimension, tasuki_moved_array, tasuki_block, tasuki_cuts, &
+      tasuki_cyclic, tasuki_replicated
 #ifdef TASUKI_HAVE_MPI_F08
   use tasuki_mpi, only: tasuki_context_create
 #endif

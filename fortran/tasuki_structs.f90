@@ -78,6 +78,19 @@ module tasuki_structs
     type(c_ptr) :: receive = c_null_ptr, send_layouts = c_null_ptr, receive_layouts = c_null_ptr
   end type
 
+  type, bind(c) :: c_distributed
+    integer(c_int) :: ndims = 0
+    type(c_ptr) :: extents = c_null_ptr, split = c_null_ptr, kinds = c_null_ptr, widths = c_null_ptr, cuts = c_null_ptr
+    integer(c_int) :: rank_count = 0
+    type(c_ptr) :: ranks = c_null_ptr, starts = c_null_ptr, counts = c_null_ptr, steps = c_null_ptr
+  end type
+
+  type, bind(c) :: c_redistribute_array
+    integer(c_int64_t) :: cell_bytes = 0
+    type(c_ptr) :: source = c_null_ptr, target = c_null_ptr
+    type(c_ptr) :: source_strides = c_null_ptr, target_strides = c_null_ptr, name = c_null_ptr
+  end type
+
   type, bind(c) :: c_side
     integer(c_int) :: rank = 0
     type(c_ptr) :: base = c_null_ptr, layout = c_null_ptr
