@@ -359,6 +359,56 @@ RANK_TEST("an allreduce on GPUs has the bits of the one on hosts, on every rank,
   }
 }
 
+RANK_TEST("the host may wait for the GPU between start and wait: what a start has enqueued ends by itself") {
+  use_gpu(ctx);
+  constexpr std::int64_t kCount = 1021;
+  const auto memory = allocate(kCount * ctx.size());
+  const OwnStream stream;
+  std::vector<std::int8_t> numbers(static_cast<std::size_t>(kCount * ctx.size()));
+  for (const std::string& path : paths_for(ctx)) {
+    CAPTURE(path);
+    CollectiveOptions options;
+    options.path = path;
+    options.algorithm = "exchange";
+    std::unique_ptr<Operation> operations[2];
+    const std::string errors[2] = {
+        error_of([&] {
+          operations[0] =
+              std::make_unique<Allreduce>(ctx, in_place, memory.get(), kCount, DType::i8, ReduceOp::sum, options);
+        }),
+        error_of([&] {
+          options.algorithm = "auto";
+          operations[1] = std::make_unique<Alltoall>(ctx, in_place, memory.get(), kCount, DType::i8, options);
+        })};
+    for (int kind = 0; kind < 2; ++kind) {
+      if (!operations[kind]) {
+        INFO(errors[kind]);
+        CHECK((path == "nccl" || path == "peer:ll"));  // which cannot carry all
+        continue;
+      }
+      for (int turn = 1; turn < 4; ++turn) {
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+          numbers[i] = static_cast<std::int8_t>((turn + ctx.rank() + static_cast<int>(i % kCount)) % 13);
+        copy(memory.get(), numbers.data(), kCount * ctx.size());
+        operations[kind]->start(stream.get());
+        CUDA_OK(cudaDeviceSynchronize());
+        operations[kind]->wait(stream.get());
+        synchronize(ctx, stream.get());
+        copy(numbers.data(), memory.get(), kCount * ctx.size());
+        bool right = true;
+        for (std::size_t i = 0; i < (kind == 0 ? static_cast<std::size_t>(kCount) : numbers.size()); ++i) {
+          int expected = 0;
+          const int from = static_cast<int>(i / kCount);
+          for (int r = kind == 0 ? 0 : from; r < (kind == 0 ? ctx.size() : from + 1); ++r)
+            expected += (turn + r + static_cast<int>(i % kCount)) % 13;
+          right = right && numbers[i] == expected;
+        }
+        CHECK(right);
+      }
+    }
+  }
+}
+
 RANK_TEST("a barrier of streams is passed when all have come to it") {
   use_gpu(ctx);
   Barrier barrier(ctx, Memory::device);

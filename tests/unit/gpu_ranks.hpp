@@ -30,6 +30,7 @@ inline int told = 0;     // puts of streams of which somebody was told by itself
 inline int staged = 0;   // kernels in stages
 inline int sent_on = 0;  // sums that were stored in two places at once
 inline int in_rows = 0;  // ranks whose epochs ran in rows
+inline int early = 0;    // epochs in two kernels of which the start has enqueued both
 
 class Enqueued final : public StreamChannel {
  public:
@@ -64,11 +65,13 @@ inline Bytes data_of(int rank, const std::string& name, std::int64_t bytes, std:
   return data;
 }
 
-/// One rank's epochs.
+/// One rank's epochs. `split`: each has a start and a wait. `idle_between`: the host waits for the GPU between them, so
+/// that what the start has enqueued must end first.
 class Rank {
  public:
-  Rank(World& world, Plan plan, int blocks, bool split, bool by_rows = false, bool own = true)
-      : world_(world), split_(split) {
+  Rank(World& world, Plan plan, int blocks, bool split, bool by_rows = false, bool own = true,
+       bool idle_between = false)
+      : world_(world), split_(split), idle_between_(split && idle_between) {
     program_.plan = std::move(plan);
     for (const Buffer& b : program_.plan.buffers) program_.where.push_back(world.where(b));
     for (const Command& c : program_.plan.commands) {
@@ -93,9 +96,14 @@ class Rank {
   bool advance(Random& random) {
     if (done()) return false;
     bool moved = false;
-    const std::size_t first = random() % 2;
-    for (std::size_t s = 0; s < 2 && !moved; ++s) moved = proceed(streams_[(first + s) % 2], random);
-    if (streams_[0].empty() && streams_[1].empty()) {
+    const std::size_t first = random() % streams_.size();
+    for (std::size_t s = 0; s < streams_.size() && !moved; ++s)
+      moved = proceed(streams_[(first + s) % streams_.size()], random);
+    if (std::all_of(streams_.begin(), streams_.end(), [](const Queue& queue) { return queue.empty(); })) {
+      if (wait_is_left_) {
+        wait();
+        return true;
+      }
       check();
       ++epoch_;
       if (!done()) begin();
@@ -145,21 +153,6 @@ class Rank {
       const Bytes data = data_of(buffer.rank, buffer.name, buffer.bytes, epoch_);
       std::copy(data.begin(), data.end(), program_.where[b].base);
     }
-    const auto kernel = [&](Queue& queue, int part) {
-      if (part <= kBoth && rows_[part]) {
-        Work work{part};
-        for (std::size_t n = 0; n < rows_[part]->rows.size(); ++n) work.rows.push_back(n);
-        if (!work.rows.empty()) queue.push_back(work);
-        return;
-      }
-      const auto& rounds = gpu_.rounds[part];
-      if (!rounds.empty() && !rounds.back().single) {
-        queue.push_back({part, 0, rounds.size() - 1});
-        ++staged;
-        return;
-      }
-      for (std::size_t round = 0; round < rounds.size(); ++round) queue.push_back({part, round, round});
-    };
     if (gpu_.in_line && !split_) {
       kernel(streams_[0], kBefore);
       streams_[0].push_back({0, 0, 0, true});
@@ -168,11 +161,37 @@ class Rank {
     }
     if (gpu_.direct && !split_) kernel(streams_[0], kBoth);
     if (gpu_.direct && split_) kernel(streams_[0], kPartStart);
-    if (gpu_.direct && split_) kernel(streams_[0], kPartWait);
-    if (gpu_.messages.empty()) return;
-    kernel(streams_[1], kPartPack);
-    streams_[1].push_back({0, 0, 0, true});
-    kernel(streams_[1], kPartUnpack);
+    const bool beside = gpu_.wait_beside && split_;
+    if (beside) kernel(streams_[2], kPartWait);
+    early += beside ? 1 : 0;
+    if (!gpu_.messages.empty()) {
+      kernel(streams_[1], kPartPack);
+      streams_[1].push_back({0, 0, 0, true});
+      kernel(streams_[1], kPartUnpack);
+    }
+    wait_is_left_ = gpu_.direct && split_ && !beside;
+    if (!idle_between_ && wait_is_left_) wait();
+  }
+
+  void wait() {
+    wait_is_left_ = false;
+    kernel(streams_[0], kPartWait);
+  }
+
+  void kernel(Queue& queue, int part) {
+    if (part <= kBoth && rows_[part]) {
+      Work work{part};
+      for (std::size_t n = 0; n < rows_[part]->rows.size(); ++n) work.rows.push_back(n);
+      if (!work.rows.empty()) queue.push_back(work);
+      return;
+    }
+    const auto& rounds = gpu_.rounds[part];
+    if (!rounds.empty() && !rounds.back().single) {
+      queue.push_back({part, 0, rounds.size() - 1});
+      ++staged;
+      return;
+    }
+    for (std::size_t round = 0; round < rounds.size(); ++round) queue.push_back({part, round, round});
   }
 
   bool proceed(Queue& queue, Random& random) {
@@ -324,13 +343,15 @@ class Rank {
 
   World& world_;
   bool split_;
+  bool idle_between_;
+  bool wait_is_left_ = false;
   Program program_;
   GpuProgram gpu_;
   std::optional<RowProgram> rows_[kBoth + 1];  // by parts
   std::vector<std::uint64_t> told_;            // by command
   std::vector<std::uint64_t> ends_;
   std::uint64_t epoch_ = 1;
-  Queue streams_[2];
+  std::array<Queue, 3> streams_;  // the caller's, that of messages, that of a wait that the start enqueues
 };
 
 }  // namespace gpu_ranks

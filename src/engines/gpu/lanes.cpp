@@ -124,22 +124,41 @@ void GpuLanes::keep_order(const GpuLane& lane) {
   }
 }
 
-// Finds the commands that do not belong to the start. In most lanes `part_of` decides that. In lanes with messages
-// that are asked for, or with their staging, a command is late if it cannot begin before something has arrived: a
-// wait, what follows it in its lane, and what depends on a message or on another late command. A message is late only
-// if it depends on something late. Dependencies may lead from any lane to any other.
+// Whether it is by what its commands depend on that they belong to the start or to the wait. Not so in lanes with
+// messages of a stream, and in those that depend on no other lane and put, or do not wait.
+bool GpuLanes::late_by_deps(const GpuLane& lane) const {
+  if (lane.by_need() || lane.streams) return lane.by_need();
+  const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first);
+  const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last);
+  const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
+  const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
+  return depends || (waits(lane) && !(puts && !forwards));
+}
+
+bool GpuLanes::waits(const GpuLane& lane) const {
+  const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first);
+  const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last);
+  return std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
+}
+
+// Finds the commands that do not belong to the start: those that cannot begin before something has arrived. Of lanes of
+// which `late_by_deps` is true these are a wait, what follows it in its lane, and what depends on a message or on
+// another late command; a message only if it depends on something late. Dependencies may lead from any lane to any
+// other. In the other lanes `part_of` decides. A command that could begin must not be late: the start of another rank
+// may wait for it, and the host may wait for the GPU before it comes to the wait.
 void GpuLanes::find_late() {
   for (const GpuLane& lane : all) {
     if (lane.asks && lane.streams) {
       throw Error(fmt::format("rank {}: {}: lane {} has messages of two kinds (a defect in Tasuki)", plan_.rank,
                               plan_.operation, plan_.commands[lane.first].lane));
     }
-    for (std::size_t i = lane.first; i < lane.last && !lane.by_need(); ++i) late_[i] = part_of(lane, i) != kPartStart;
+    if (late_by_deps(lane)) continue;
+    for (std::size_t i = lane.first; i < lane.last; ++i) late_[i] = part_of(lane, i) != kPartStart;
   }
   for (bool more = true; more;) {
     more = false;
     for (const GpuLane& lane : all) {
-      if (lane.by_need()) more = find_late(lane) || more;
+      if (late_by_deps(lane)) more = find_late(lane) || more;
     }
   }
 }
@@ -148,8 +167,12 @@ void GpuLanes::find_late() {
 bool GpuLanes::find_late(const GpuLane& lane) {
   bool found = false;
   bool after = false;  // an earlier command of the lane, other than a message, is late
+  // Where the lane waits for other ranks only its first signals are early. Permissions may come late, so that what it
+  // puts belongs to the wait.
+  const bool signals_only = !lane.by_need() && waits(lane);
   for (std::size_t i = lane.first; i < lane.last; ++i) {
     const bool late = (after && !asked(i)) || plan_.commands[i].verb == Verb::wait ||
+                      (signals_only && plan_.commands[i].verb != Verb::signal) ||
                       std::any_of(deps[i].begin(), deps[i].end(), [&](std::int32_t dep) {
                         return asked(static_cast<std::size_t>(dep)) || late_[static_cast<std::size_t>(dep)];
                       });
@@ -158,6 +181,19 @@ bool GpuLanes::find_late(const GpuLane& lane) {
     after = after || (late && !asked(i));
   }
   return found;
+}
+
+bool GpuLanes::beside_needs_wait() const {
+  std::vector<bool> of_wait(plan_.commands.size(), false);
+  for (const GpuLane& lane : all)
+    for (std::size_t i = lane.first; i < lane.last; ++i) of_wait[i] = part_of(lane, i) == kPartWait;
+  for (const GpuLane& lane : all) {
+    for (std::size_t i = lane.first; i < lane.last && lane.streams; ++i) {
+      for (const std::int32_t dep : deps[i])
+        if (of_wait[static_cast<std::size_t>(dep)]) return true;
+    }
+  }
+  return false;
 }
 
 // The first command of a lane that belongs to what arrives: the first wait for that, and what the rank itself adds to
@@ -174,28 +210,17 @@ std::size_t GpuLanes::arrives_from(const GpuLane& lane) const {
   return lane.last;
 }
 
-// A lane that waits, and unpacks what it waited for, belongs to the wait. The signals with which it begins belong to
-// the start, and what it puts before anything has to arrive. Where commands depend on those of other lanes, permissions
-// may come late, so that all waits belong to the wait.
+// What a lane puts before anything has to arrive belongs to the start, and the waits for permission before it.
 int GpuLanes::part_of(const GpuLane& lane, std::size_t command) const {
   if (in_stream(command)) return 0;
-  if (lane.by_need()) return late_[command] ? kPartWait : kPartStart;
+  if (late_by_deps(lane)) return late_[command] ? kPartWait : kPartStart;
   if (lane.streams) return part_beside(lane, command);
-  const auto begin = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.first);
+  if (command >= arrives_from(lane)) return kPartWait;
+  // Waits at its end are for what the peers signal in their waits.
   const auto end = plan_.commands.begin() + static_cast<std::ptrdiff_t>(lane.last);
-  const bool waits = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::wait; });
-  const bool puts = std::any_of(begin, end, [](const Command& c) { return c.verb == Verb::put; });
-  const bool depends = std::any_of(begin, end, [](const Command& c) { return c.dep_count > 0; });
-  if ((!waits || (puts && !forwards)) && !depends) {
-    if (command >= arrives_from(lane)) return kPartWait;
-    // Waits at its end are for what the peers signal in their waits.
-    const auto rest = std::find_if(plan_.commands.begin() + static_cast<std::ptrdiff_t>(command), end,
-                                   [](const Command& c) { return c.verb != Verb::wait; });
-    return rest == end ? kPartWait : kPartStart;
-  }
-  const auto signal =
-      std::find_if(begin, end, [](const Command& c) { return c.verb != Verb::signal || c.dep_count > 0; });
-  return static_cast<std::size_t>(signal - plan_.commands.begin()) > command ? kPartStart : kPartWait;
+  const auto rest = std::find_if(plan_.commands.begin() + static_cast<std::ptrdiff_t>(command), end,
+                                 [](const Command& c) { return c.verb != Verb::wait; });
+  return rest == end ? kPartWait : kPartStart;
 }
 
 // The part of a command in a lane with messages of a stream, which all come between two kernels. Between two messages

@@ -50,6 +50,9 @@ class GpuLanes {
   std::vector<std::int32_t>
       signal_after;  ///< by command: the put of a stream at whose end this signal is given; -1: none
 
+  /// Whether a kernel beside messages of a stream waits for a command of the wait: adds to it what a message brings, or
+  /// sends it on.
+  bool beside_needs_wait() const;
   /// The part of an epoch to which a command belongs; 0 if no kernel runs it.
   int part_of(const GpuLane& lane, std::size_t command) const;
   /// The channel of a message that a thread of the process carries, or null.
@@ -68,6 +71,8 @@ class GpuLanes {
   bool stages(const Command& c) const;
   bool stands_alone(const GpuLane& lane) const;
   void keep_order(const GpuLane& lane);
+  bool late_by_deps(const GpuLane& lane) const;
+  bool waits(const GpuLane& lane) const;
   void find_late();
   bool find_late(const GpuLane& lane);
   int part_beside(const GpuLane& lane, std::size_t command) const;

@@ -62,7 +62,7 @@ class StreamEngine final : public Engine {
                 [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
     load();
-    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
+    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_, &waited_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
     if (!program_.messages.empty() || executor.recorder() != nullptr) {
@@ -70,6 +70,7 @@ class StreamEngine final : public Engine {
       int greatest = 0;
       TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
       TASUKI_CUDA(cudaStreamCreateWithPriority, &beside_, cudaStreamNonBlocking, greatest);
+      if (program_.wait_beside) TASUKI_CUDA(cudaStreamCreateWithPriority, &of_wait_, cudaStreamNonBlocking, greatest);
     }
     watched_ = runtime.gpus->watch([this] { complain(); });
   }
@@ -87,8 +88,9 @@ class StreamEngine final : public Engine {
       if (launch_.events != nullptr) pass_on();
     } catch (const Error&) {  // the GPU has failed; another error says so
     }
-    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
-    if (beside_ != nullptr) cudaStreamDestroy(beside_);
+    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_, waited_}) cudaEventDestroy(event);
+    for (cudaStream_t stream : {beside_, of_wait_})
+      if (stream != nullptr) cudaStreamDestroy(stream);
     leave_stream();
   }
 
@@ -125,12 +127,15 @@ class StreamEngine final : public Engine {
     if (channels && starts_epoch(work)) TASUKI_CUDA(cudaEventRecord, begun_, stream);
     // The kernel comes before the channels' work, for which the host may have to wait: the peers' channels wait for
     // this kernel's signals.
-    if (program_.direct) launch(parts, stream);
+    const bool early = program_.wait_beside && work != StreamWork::run;  // the start has enqueued the wait
+    if (program_.direct && !(early && work == StreamWork::wait)) launch(parts, stream);
+    if (early && work == StreamWork::start) wait_beside();
     if (channels && starts_epoch(work)) send_beside();
     if (channels && work == StreamWork::start) {
       TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
     }
     if (channels && ends_epoch(work)) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
+    if (early && work == StreamWork::wait) TASUKI_CUDA(cudaStreamWaitEvent, stream, waited_, 0);
   }
 
   void admit() override {
@@ -329,6 +334,14 @@ class StreamEngine final : public Engine {
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
 
+  // What messages beside depend on. Its kernel must not come with the wait only: until then theirs would wait for it,
+  // and the host, which may wait for the GPU first, would never come there.
+  void wait_beside() {
+    TASUKI_CUDA(cudaStreamWaitEvent, of_wait_, begun_, 0);
+    launch(kPartWait, of_wait_);
+    TASUKI_CUDA(cudaEventRecord, waited_, of_wait_);
+  }
+
   // Signals that a put has ended, before the next one begins.
   void signal_after_put(std::int32_t command, Stream stream) {
     for (const StreamSignal& signal : program_.stream_signals) {
@@ -470,9 +483,11 @@ class StreamEngine final : public Engine {
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
-  cudaStream_t own_ = nullptr;     // of the active epoch, if the host has started it
-  Stream known_ = nullptr;         // the stream of the last call, which belongs to this rank's GPU
-  cudaStream_t beside_ = nullptr;  // for messages, and for looking at the clock
+  cudaEvent_t waited_ = nullptr;
+  cudaStream_t own_ = nullptr;      // of the active epoch, if the host has started it
+  Stream known_ = nullptr;          // the stream of the last call, which belongs to this rank's GPU
+  cudaStream_t beside_ = nullptr;   // for messages, and for looking at the clock
+  cudaStream_t of_wait_ = nullptr;  // for kPartWait, if that is enqueued by the start
   std::shared_ptr<void> watched_;
 };
 
