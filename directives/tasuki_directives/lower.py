@@ -11,10 +11,19 @@ from . import forms, lower_acc, lower_arrays, lower_calls, lower_gmove, lower_lo
 from .bind import Bound, Program
 from .diagnostics import Findings, Index, Span
 from .edits import Edit, Edits
-from .lower_names import NotTranslated, array_name, nodes_name, pointer_text, range_of, template_name, wrapped
+from .lower_names import NotTranslated, array_name, c_string, nodes_name, pointer_text, range_of, template_name, wrapped
 from .options import Options
 from .symbols import ArrayInfo, Symbols, TemplateInfo
 
+COMMUNICATING = (
+    forms.Reflect,
+    forms.Gmove,
+    forms.Barrier,
+    forms.ReductionOf,
+    forms.Bcast,
+    forms.WaitAsync,
+    forms.Wait,
+)
 INCLUDE = '#include "xmp_translated.h"\n'
 
 
@@ -102,8 +111,18 @@ class Lowering:
         span = self.code.statement_span(bound.statement)
         self.of(span.source).close(span.end, text)
 
+    @staticmethod
+    def at(bound: Bound) -> str:
+        """Says where the program is, to errors of waits."""
+        pragma = bound.pragma
+        return f"xmp_at({c_string(f'{pragma.span.source.path}:{pragma.first_line}')});"
+
     def _replace_pragmas(self) -> None:
+        communicating = {id(b.pragma): b for b in self.program.directives if isinstance(b.form, COMMUNICATING)}
         for pragma in {id(b.pragma): b.pragma for b in self.program.directives}.values():
+            if id(pragma) in communicating:
+                lines = self.lines[id(pragma)]
+                lines[:1] = [f"{self.at(communicating[id(pragma)])} {line}" for line in lines[:1]]
             source = pragma.span.source
             start, end = source.starts[pragma.first_line - 1], source.starts[pragma.last_line - 1]
             indent = self.indent(pragma)

@@ -338,7 +338,7 @@ def _reductions(low, bound, form, on, axes, dims: int, opening: list, closing: l
     for reduction in form.reductions:
         before, after = combined_variables(low, bound, reduction, "tsk_over", operator(reduction.operator))
         opening += before
-        closing += after
+        closing += [low.at(bound), *after]
         for name, places in zip(reduction.variables, reduction.locations):
             kind = value_type(low, bound, name, reduction.span)
             inner = low.code.variable(re.match(r"\w+", name)[0], bound.place).semantic_parent

@@ -49,6 +49,11 @@ class NotTranslated(Exception):
         self.span, self.message, self.remedy = span, message, remedy
 
 
+def c_string(text: str) -> str:
+    """A string literal of C."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def operator(name: str) -> str:
     return OPERATORS.get(name) or f"XMP_{name.upper()}"
 

@@ -1,6 +1,7 @@
 """Translated programs: they print what the same source prints as plain C, on any number of ranks."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +22,19 @@ def tasuki_cc(*arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def output(program, ranks):
-    """What it prints on so many ranks."""
+def started(program, ranks, **environment):
+    """The program on so many ranks."""
     command = [sys.executable, str(ROOT / "tools" / "mpirun.py"), "--timeout", "60", "-n", str(ranks)]
     if os.environ.get("TASUKI_MPIEXEC"):
         command += ["--mpiexec", os.environ["TASUKI_MPIEXEC"]]
-    run = subprocess.run([*command, str(program)], capture_output=True, text=True, check=False, timeout=90)
+    command.append(str(program))
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=90, env=variables)
+
+
+def output(program, ranks):
+    """What it prints on so many ranks."""
+    run = started(program, ranks)
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout
 
@@ -48,6 +56,20 @@ def test_what_only_several_nodes_do(tmp_path):
     assert (made.returncode, made.stderr) == (0, "")
     for ranks in (1, 2, 3, 5):
         assert output(tmp_path / "translated", ranks) == "wrong: 0\n", ranks
+
+
+def test_tasks_that_disagree_are_told_both_lines(tmp_path):
+    (tmp_path / "apart.c").write_text(
+        "#pragma xmp nodes p[*]\nint main(void) {\n  int sum = 1;\n#pragma xmp task on p[0]\n  {\n"
+        "#pragma xmp barrier on p\n  }\n#pragma xmp task on p[1]\n  {\n"
+        "#pragma xmp reduction (+ : sum) on p\n  }\n  return 0;\n}\n"
+    )
+    made = tasuki_cc(*FLAGS, tmp_path / "apart.c", "-o", tmp_path / "apart")
+    assert (made.returncode, made.stderr) == (0, "")
+    run = started(tmp_path / "apart", 2)
+    assert run.returncode != 0
+    assert re.search(r"rank 0: in xmp_barrier among ranks 0, 1, at \S*apart\.c:6", run.stderr), run.stderr
+    assert re.search(r"rank 1: in xmp_reduction among ranks 0, 1, at \S*apart\.c:10", run.stderr), run.stderr
 
 
 def test_several_files_share_arrays(tmp_path):

@@ -64,5 +64,6 @@ void test_tasks(void);
 void test_inquiries(void);
 void test_loops(void);
 void test_misuse(void);
+void disagree(int signals);
 
 #endif

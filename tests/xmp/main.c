@@ -1,4 +1,5 @@
-/* The tests of xmp.h, on any number of ranks; with `acc` those of xacc.h, on GPUs. */
+/* The tests of xmp.h, on any number of ranks; with `acc` those of xacc.h, on GPUs; with `disagree` and `disagree
+ * signals` what ends at the deadline. */
 #include "check.h"
 
 static int failures;
@@ -193,6 +194,9 @@ int main(int argc, char** argv) {
   const int acc = argc > 1 && strcmp(argv[1], "acc") == 0;
   OK(xmp_init(argc, argv));
   xmp_on_error(XMP_RETURN);
+  if (argc > 1 && strcmp(argv[1], "disagree") == 0) {
+    disagree(argc > 2);
+  }
   if (acc) {
     if (xacc_barrier(NULL) == XMP_NOT_POSSIBLE) {
       if (me() == 0) printf("SKIPPED: %s\n", xmp_last_error());

@@ -20,6 +20,8 @@ void xmp_at_start(void (*declare)(void));
 /* The first call of `main`: xmp_init, and the declarations of all files. When the program ends with status 0, so does
  * the library; with another status all nodes end. */
 void xmp_start(int argc, char** argv);
+/* The file and line of the directive that comes now, which errors of waits name. `line` stays as it is. Local. */
+void xmp_at(const char* line);
 
 /* An array and where its memory is. Element (i, j, ...) is at (i * extents[1] + j) * extents[2] + ... behind `origin`.
  */

@@ -21,6 +21,7 @@
 #include "tasuki/error.hpp"
 #include "tasuki/grid.hpp"
 #include "tasuki/memory.hpp"
+#include "whereabouts.hpp"
 #include "world.hpp"
 
 namespace tasuki::xmp {
@@ -148,7 +149,9 @@ void go(const std::shared_ptr<Work>& work, std::optional<int> id) {
 }  // namespace
 
 const NodeShape& nodes_on(xmp_desc_t on) {
-  return on == nullptr ? world().executing() : nodes_of(on, "on").shape;
+  const NodeShape& nodes = on == nullptr ? world().executing() : nodes_of(on, "on").shape;
+  doing_now.nodes = &nodes;
+  return nodes;
 }
 
 void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Memory where, std::optional<int> id) {

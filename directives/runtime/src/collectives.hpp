@@ -10,7 +10,7 @@
 
 namespace tasuki::xmp {
 
-/// The nodes that `on` names; null: the executing ones.
+/// The nodes that `on` names; null: the executing ones. They are those of this call from then on.
 const NodeShape& nodes_on(xmp_desc_t on);
 
 /// Runs them, or starts them under the id. Nodes that are not in the set return at once.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "whereabouts.hpp"
 #include "world.hpp"
 #include "xmp.h"
 
@@ -36,7 +37,12 @@ int note_exception(const char* call) noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    return failed(1 + static_cast<int>(error.kind()), call, error.what());
+    std::string text = error.what();
+    // Of those who have waited in vain, or disagree. A rank that has died is asked nothing.
+    if (error.kind() == ErrorKind::deadline || error.kind() == ErrorKind::disagreement ||
+        text.find("gave up") != std::string::npos)
+      if (const std::string where = whereabouts_of_all(); !where.empty()) text += "; " + where;
+    return failed(1 + static_cast<int>(error.kind()), call, text.c_str());
   } catch (const std::bad_alloc&) {
     return failed(XMP_NO_MEMORY, call, "the process has no memory left");
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tasuki/error.hpp"
+#include "whereabouts.hpp"
 
 namespace tasuki::xmp {
 
@@ -16,6 +17,7 @@ int note_exception(const char* call) noexcept;
 /// Runs the body of the C function `call`; returns its status.
 template <class Body>
 int guarded(const char* call, Body&& body) noexcept {
+  const Doing doing(call);
   try {
     body();
     return 0;

@@ -15,6 +15,7 @@
 #include "guard.hpp"
 #include "objects.hpp"
 #include "tasuki/error.hpp"
+#include "whereabouts.hpp"
 #include "world.hpp"
 #include "xmp.h"
 
@@ -72,6 +73,7 @@ void wait_for(int rank, int tag) {
     take_arrived();
     drop_sent();
     world().progress();
+    answer();
     const std::chrono::duration<double> waited = Clock::now() - begin;
     if (waited.count() > world().context().deadline())
       throw Error(ErrorKind::deadline,
@@ -85,6 +87,10 @@ void wait_for(int rank, int tag) {
 
 void start_posts(const Context& context) {
   check(MPI_Comm_dup(context.comm(), &posts.comm), "MPI_Comm_dup");
+}
+
+MPI_Comm posts_comm() {
+  return posts.comm;
 }
 
 void end_posts() {
@@ -120,6 +126,7 @@ int xmp_wait(xmp_desc_t nodes, int number, int tag) {
     world();
     if (tag < 0 && tag != XMP_ANY) refuse("argument 'tag' is {}; it must be 0 or more, or XMP_ANY", tag);
     const NodeShape& set = nodes == nullptr ? world().executing() : nodes_of(nodes, "nodes").shape;
+    doing_now.nodes = &set;
     wait_for(number == XMP_ANY ? -1 : rank_of(set, number), tag);
   });
 }

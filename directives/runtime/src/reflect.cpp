@@ -18,6 +18,7 @@
 #include "tasuki/grid.hpp"
 #include "tasuki/halo.hpp"
 #include "tasuki/neighbours.hpp"
+#include "whereabouts.hpp"
 #include "world.hpp"
 
 namespace tasuki::xmp {
@@ -175,6 +176,11 @@ std::vector<std::int64_t> key_of(const ReflectCall& call, Memory where) {
 
 std::string text_for_explain;
 
+void is_about(const Array& array) {
+  doing_now.array = &array.name;
+  doing_now.nodes = &array.shape.nodes();
+}
+
 }  // namespace
 
 void* memory_of_array(Array& array, Memory where) {
@@ -192,6 +198,7 @@ ReflectCall reflect_call(int count, const xmp_desc_t arrays[], const xmp_reflect
   call.arrays.assign(arrays, arrays + count);
   call.reverse = reverse;
   const Array& first = array_of(arrays[0], "arrays");
+  is_about(first);
   for (int i = 0; i < count; ++i) {
     require_reflectable(array_of(arrays[i], "arrays"));
     for (int j = 0; j < i; ++j)
@@ -267,6 +274,7 @@ namespace {
 
 std::shared_ptr<Work>& plan_of(const char* name, int count, const xmp_desc_t arrays[], Memory where) {
   Array& first = array_of(given(arrays, "arrays")[0], "arrays");
+  is_about(first);
   Array::Place& place = first.place(where);
   if (!place.initialised) [[unlikely]]
     refuse("array '{}' has no plan; call {} first", first.name,

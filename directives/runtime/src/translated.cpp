@@ -17,6 +17,7 @@
 #include "loops.hpp"
 #include "objects.hpp"
 #include "sets.hpp"
+#include "whereabouts.hpp"
 #include "world.hpp"
 
 namespace tasuki::xmp {
@@ -152,6 +153,10 @@ void xmp_start(int argc, char** argv) {
   xmp_init(argc, argv);
   on_exit(end_program, nullptr);
   for (const auto declare : declarations()) declare();
+}
+
+void xmp_at(const char* line) {
+  line_now = line;
 }
 
 void xmp_place(xmp_placed* array) {

@@ -12,6 +12,7 @@
 #include "objects.hpp"
 #include "post.hpp"
 #include "tasuki/error.hpp"
+#include "whereabouts.hpp"
 #include "xmp.h"
 
 namespace tasuki::xmp {
@@ -32,11 +33,13 @@ void init(int* argc, char*** argv) {
   Context context(argc == nullptr ? none : *argc, argv == nullptr ? no_arguments : *argv);
   the_world = new World(std::move(context));
   start_posts(the_world->context());
+  start_answers(posts_comm());
 }
 
 void finalize() {
   world();
   forget_objects();
+  end_answers();
   end_posts();
   delete the_world;
   the_world = nullptr;
