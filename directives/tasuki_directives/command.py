@@ -18,8 +18,8 @@ USAGE = """usage: tasuki-cc [OPTION...] ARGUMENT...          the compiler ($CC o
        tasuki-cc --check [FLAG...] FILE...            read, bind and check the directives of C files
        tasuki-cc --dump-ir [FLAG...] FILE...          the same, and print their typed form as JSON
 
-OPTION: --explain says of every reflect whether it is overlapped with the loop after it, and why not; --no-overlap
-forbids that; --openmp makes OpenMP's loops of OpenACC's.
+OPTION: --explain says what became of every directive, and whether a reflect is overlapped with the loop after it;
+--no-overlap forbids that; --openmp makes OpenMP's loops of OpenACC's.
 ARGUMENT and FLAG are the compiler's. The translated program is linked with the run-time library tasuki_xmp."""
 NEEDED = "tasuki-cc: error: {}: the Python packages libclang and lark are needed, at the versions of requirements.txt"
 # Flags that the preprocessor sees too, with a word after them or not.

@@ -46,7 +46,9 @@ class Lowering:
         self.begin: list[str] = []  # what the file declares, before main
         self.overlaps: dict = {}  # by id of the form of a reflect and of its loop
         self.changed: dict = {}  # what statements change
-        self.explained: list = []  # directives, each with a sentence
+        self.closing: dict = {}  # what comes after the statement, by id of the directive
+        self.became: dict = {}  # what is generated, by id of the directive
+        self.explained: list = []  # reflects, each with a sentence
         self.late: list = []  # what comes directly before statements: source, place and text
         self.functions = [c for c in self.code.own if c.kind is CursorKind.FUNCTION_DECL and c.is_definition()]
         self.uses_of = {id(function): self._uses(function) for function in self.functions}
@@ -80,12 +82,13 @@ class Lowering:
         lower_gmove.rewrite_descriptors(self)
         overlap.find_overlaps(self)
         for bound in self.program.directives:
-            self.lines.setdefault(id(bound.pragma), [])
+            said = len(self.lines.setdefault(id(bound.pragma), [])), len(self.begin), len(self.late)
             method = self.methods.get(type(bound.form))
             try:
                 if method is None:
                     raise NotTranslated(bound.form.span, f"'{bound.name}' is not translated yet", "do without it")
                 method(self, bound, bound.form)
+                self.became[id(bound)] = self._became(bound, *said)
             except NotTranslated as fault:
                 self.findings.error(fault.span, fault.message, fault.remedy)
         if self.findings:
@@ -98,6 +101,23 @@ class Lowering:
         self._include()
         self._end_file()
 
+    def _became(self, bound: Bound, lines: int, begin: int, late: int) -> str:
+        """What is generated for a directive, for --explain."""
+        early = self.begin[begin:]
+        new = [*early, *self.lines[id(bound.pragma)][lines:], self.closing.get(id(bound), "")]
+        new += [text for _, _, text in self.late[late:]]
+        text = "\n".join(new)
+        calls = list(dict.fromkeys(name for name in re.findall(r"\b(xmp_\w+)\(", text) if name != "xmp_at"))
+        if calls:
+            return ("before main: " if early else "") + ", ".join(calls)
+        if "#pragma omp" in text:
+            return text.strip()
+        if isinstance(bound.form, forms.Acc):
+            return "nothing: memory of the host is the device's, and loops run as they stand"
+        if isinstance(bound.form, forms.Tasks):
+            return "nothing: it holds tasks"
+        return "nothing by itself: made with the array's memory, or by a later directive about it"
+
     # ---- text
     def of(self, source) -> Edits:
         return self.edits.setdefault(id(source), Edits(source))
@@ -109,6 +129,7 @@ class Lowering:
     def after(self, bound: Bound, text: str) -> None:
         """What comes after the statement of the directive."""
         span = self.code.statement_span(bound.statement)
+        self.closing[id(bound)] = text
         self.of(span.source).close(span.end, text)
 
     @staticmethod

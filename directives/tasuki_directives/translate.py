@@ -17,6 +17,7 @@ from .source import Source
 ROOT = Path(__file__).resolve().parents[2]
 COMPILES_ONLY = {"-c", "-S", "-E", "-fsyntax-only", "-M", "-MM"}
 DEFINED = "-D_XCALABLEMP=201911"  # the language's version 1.4
+MOST_SHOWN = 60  # characters of a directive
 MAIN = re.compile(r"\bmain\s*\(")
 
 
@@ -29,14 +30,18 @@ class Written:
     lowering: object
 
     def explained(self) -> list[str]:
-        """A line for each reflect."""
-        found = []
-        for bound, sentence in self.lowering.explained:
-            names = ", ".join(bound.form.arrays)
-            found.append(
-                f"{bound.pragma.span.source.path}:{bound.pragma.first_line}: {bound.name} ({names}): {sentence}"
-            )
-        return found
+        """A line for each directive, and one more for each reflect."""
+        found, overlaps = [], {id(bound): sentence for bound, sentence in self.lowering.explained}
+        for bound in self.lowering.program.directives:
+            span = bound.pragma.span
+            start = bound.pragma.tokens[0].span.start
+            text = " ".join(span.source.text[start : span.end].replace("\\\n", " ").split())
+            text = text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + " ..."
+            place = f"{span.source.path}:{bound.pragma.first_line}: {text}: "
+            found.append(place + self.lowering.became[id(bound)])
+            if id(bound) in overlaps:
+                found.append(place + overlaps[id(bound)])
+        return list(dict.fromkeys(found))  # the arrays of one directive are told of once
 
 
 def translate(path: str, flags: list[str], options: Options, always: bool = False) -> Written | None:
