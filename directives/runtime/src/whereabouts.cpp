@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <utility>
@@ -28,7 +29,8 @@ constexpr double kPatience = 1.0;       // seconds for the answers
 constexpr std::size_t kMostAsked = 64;  // of very many nodes the nearest by number are asked
 
 MPI_Comm comm = MPI_COMM_NULL;
-std::map<int, std::string> said;  // by rank, its latest words
+// By rank its latest words, and in which of this rank's calls they came: those of earlier calls are of no use.
+std::map<int, std::pair<std::string, std::uint64_t>> said;
 
 std::string text_of(const Whereabouts& at) {
   if (at.call == nullptr) return "in no call of xmp.h";
@@ -64,7 +66,7 @@ bool take(int tag, int& from) {
   int bytes = 0;
   MPI_Get_count(&status, MPI_CHAR, &bytes);
   from = status.MPI_SOURCE;
-  said[from] = std::string(text.data(), static_cast<std::size_t>(bytes));
+  said[from] = {std::string(text.data(), static_cast<std::size_t>(bytes)), calls_made};
   return true;
 }
 
@@ -107,6 +109,7 @@ std::string whereabouts_of_all() {
   using Clock = std::chrono::steady_clock;
   const std::vector<int> others = asked();
   if (others.empty()) return {};
+  for (int late = 0; take(kAnswer, late);) said.erase(late);  // to an earlier question
   for (const int rank : others) send(rank, kQuestion);
   std::map<int, bool> answered;
   const auto begin = Clock::now();
@@ -129,7 +132,8 @@ std::string whereabouts_of_all() {
   std::vector<std::pair<std::string, std::vector<int>>> groups{{text_of(doing_now), {world().rank()}}};
   for (const int rank : others) {
     const auto found = said.find(rank);
-    const std::string text = found == said.end() ? "waits in no call of xmp.h" : found->second;
+    const bool known = found != said.end() && found->second.second == calls_made;
+    const std::string text = known ? found->second.first : "waits in no call of xmp.h";
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.first == text; });
     if (group == groups.end()) group = groups.insert(groups.end(), {text, {}});
     group->second.push_back(rank);

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
 
 #include "shape.hpp"
@@ -18,6 +19,7 @@ struct Whereabouts {
   const NodeShape* nodes = nullptr;    ///< who takes part; null: the executing nodes
 };
 inline Whereabouts doing_now;
+inline std::uint64_t calls_made = 0;
 /// The place of the directive that a translated program has come to last; null in others.
 inline const char* line_now = nullptr;
 
@@ -27,6 +29,7 @@ class Doing {
   explicit Doing(const char* call) : before_(doing_now) {
     doing_now = {};
     doing_now.call = call;
+    ++calls_made;
   }
   ~Doing() { doing_now = before_; }
   Doing(const Doing&) = delete;
