@@ -263,12 +263,13 @@ class Lowering:
             self.of(main).open(len(main.text), "\n" + text)
 
     def _definitions(self) -> list[str]:
-        """Handles of arrays that other files see too."""
+        """Handles of arrays that other files see too, and of pointers to such."""
         found = []
-        for name in self.file_arrays():
-            if lower_arrays.is_defined_here(self, name) and self.code.globals[name].storage_class is not (
-                StorageClass.STATIC
-            ):
+        for scope, kind, name in self.symbols.known:
+            if scope or kind != "array" or name not in self.code.globals:
+                continue
+            shared = self.code.globals[name].storage_class is not StorageClass.STATIC
+            if shared and lower_arrays.is_defined_here(self, name):
                 found.append(f"xmp_placed {array_name(name)};")
         return found
 

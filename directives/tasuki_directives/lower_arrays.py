@@ -129,11 +129,6 @@ def complete_at(bound, form, info) -> bool:
 
 def align(low, bound, form: forms.Align) -> None:
     _, info = low.array(form.array, bound, form.span)
-    for sub in form.target:
-        names = sub.lower.names if sub.lower is not None else []
-        if sub.kind == "index" and not any(name in form.source for name in names):
-            message = "an array that is aligned with one index of a template is not translated yet"
-            raise NotTranslated(sub.span, message, "write * to replicate it along that dimension")
     if complete_at(bound, form, info):
         array(low, bound, info, form.array)
 
@@ -142,6 +137,12 @@ def shadow(low, bound, form: forms.Shadow) -> None:
     _, info = low.array(form.array, bound, form.span)
     if complete_at(bound, form, info):
         array(low, bound, info, form.array)
+
+
+def fixed_index(sub, source: list[str]) -> str:
+    """The index of a template's dimension at which all of an array lies; empty where it goes along the dimension."""
+    along = sub.kind != "index" or any(name in source for name in sub.lower.names)
+    return "" if along else str(sub.lower)
 
 
 def spec_lines(low, info, name: str, declaration, extents: list[str]) -> list[str]:
@@ -156,6 +157,9 @@ def spec_lines(low, info, name: str, declaration, extents: list[str]) -> list[st
     parts.append(f".axis = {wrapped('int', axes)}")
     if any(text != "0" for text in offsets):
         parts.append(f".offset = {wrapped('int64_t', offsets)}")
+    fixed = [fixed_index(sub, info.form.source) for sub in info.form.target]
+    if any(fixed):
+        parts.append(f".fixed = {wrapped('int64_t', [index or 'XMP_ALONG' for index in fixed])}")
     lines = [
         f"xmp_array(&{handle}.desc, &(xmp_array_spec){{{', '.join(parts)}}}, {template_name(info.template.form.name)})"
     ]
@@ -169,11 +173,7 @@ def array(low, bound, info, name: str) -> None:
     handle = array_name(name)
     in_file = low.is_file_scope(bound)
     if is_pointer(low, declaration):
-        storage = "static " if in_file else ""
-        if in_file and declaration.storage_class is not StorageClass.STATIC:
-            raise NotTranslated(
-                bound.form.span, "a pointer of other files too is not translated yet", f"declare '{name}' static"
-            )
+        storage = ("static " if declaration.storage_class is StorageClass.STATIC else "extern ") if in_file else ""
         cleanup = "" if in_file else " __attribute__((cleanup(xmp_drop_placed))) = {0}"
         low.say(bound, f"{storage}xmp_placed {handle}{cleanup};")
         return
@@ -185,11 +185,14 @@ def array(low, bound, info, name: str) -> None:
         if is_defined_here(low, name):
             low.begin += [*lines, f"xmp_place(&{handle});"]
         return
-    if declaration.storage_class is StorageClass.STATIC:
-        raise NotTranslated(bound.form.span, "a static array of a function is not translated yet", "move it out")
-    low.say(bound, f"xmp_placed {handle} __attribute__((cleanup(xmp_drop_placed))) = {{0}};", *lines)
     element = element_text(declaration, info)
     declared = pointer_text(element, name, info.dimensions, f"{handle}.extents")
+    if declaration.storage_class is StorageClass.STATIC:
+        low.say(bound, f"static xmp_placed {handle}; /* made when the program first comes here */")
+        low.say(bound, f"if ({handle}.desc == NULL) {{", *lines, f"xmp_place(&{handle});", "}")
+        low.say(bound, f"{declared} = {handle}.origin; (void){name};")
+        return
+    low.say(bound, f"xmp_placed {handle} __attribute__((cleanup(xmp_drop_placed))) = {{0}};", *lines)
     if declaration.kind is CursorKind.PARM_DECL:
         # The caller's pointer, which is moved as the one here is: a block within has it under another type.
         low.say(bound, f"xmp_place_at(&{handle}, {name});", f"{{ {declared} = {handle}.origin; (void){name};")

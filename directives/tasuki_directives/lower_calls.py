@@ -184,9 +184,12 @@ def bcast(low, bound, form: forms.Bcast) -> None:
 
 
 def wait_async(low, bound, form: forms.WaitAsync) -> None:
-    if form.on is not None:
-        raise NotTranslated(form.on.span, "'on' of wait_async is not translated", "leave it out: a wait is local")
-    low.say(bound, f"xmp_wait_async({len(form.ids)}, {wrapped('int', [str(i) for i in form.ids])});")
+    wait = f"xmp_wait_async({len(form.ids)}, {wrapped('int', [str(i) for i in form.ids])});"
+    if form.on is None:
+        low.say(bound, wait)
+        return
+    name, _ = low.handle(form.on, bound)
+    low.say(bound, f"if (xmp_contains({name}, {low.section(form.on, bound)})) {wait}")
 
 
 def _number(low, bound, node: forms.Reference) -> tuple[str, str]:

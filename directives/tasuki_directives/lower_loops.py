@@ -21,7 +21,8 @@ ONE_RANGE = ("none", "block", "gblock")  # distributions where a node's indices 
 
 @dataclass
 class Header:
-    """`for (TYPE name = first; name < end; name += step)`; `declared` is empty where the variable is older."""
+    """`for (TYPE name = first; name < end; name += step)`; `declared` is empty where the variable is older. `down`: the
+    same indices, of step 1, from the last one to the first."""
 
     span: Span  # between the parentheses
     name: str
@@ -30,6 +31,7 @@ class Header:
     first: str
     end: str
     step: str
+    down: bool = False
 
 
 @dataclass
@@ -80,6 +82,9 @@ def _axis(low, bound, form, info, dim: int, index: str, offset: Expr, nest: list
         adjacent = distribution.kind in ONE_RANGE
         single = adjacent or size == 1
     before = single and _range_is_known(low, bound, header)
+    if header.down and not (before and adjacent):
+        message = f"'{index}' counts down, and its range is not one that is known before the nest"
+        raise NotTranslated(header.span, message, "count up, or distribute the template by block")
     return Axis(dim, offset, header, statement, before, single, adjacent)
 
 
@@ -124,6 +129,14 @@ def header_of(low, statement, name: str) -> Header:
     begins = re.fullmatch(rf"(.*?)\b{name}\s*=(?!=)\s*(.*)", init, re.DOTALL)
     if not begins or "," in re.sub(r"\([^()]*\)", "", begins[2]):
         raise refuse("the first part")
+    declared = begins[1].strip()
+    if re.fullmatch(rf"{name}\s*--|--\s*{name}|{name}\s*-=\s*1|{name}\s*=\s*{name}\s*-\s*1", step):
+        lowest = re.fullmatch(rf"{name}\s*(>=|>)\s*(.*)", condition, re.DOTALL)
+        if not lowest or re.search(r"&&|\|\|", lowest[2]):
+            raise refuse("the condition")
+        first = lowest[2] if lowest[1] == ">=" else f"({lowest[2]}) + 1"
+        kind = declared or _type_of(statement, name)
+        return Header(whole, name, declared, kind, first, f"({begins[2].strip()}) + 1", "1", down=True)
     runs = re.fullmatch(rf"{name}\s*(<=|<)\s*(.*)", condition, re.DOTALL)
     turned = re.fullmatch(rf"(.*?)(>=|>)\s*{name}", condition, re.DOTALL)
     if runs:
@@ -138,7 +151,6 @@ def header_of(low, statement, name: str) -> Header:
     adds = re.fullmatch(rf"{name}\s*\+=\s*(.*)|{name}\s*=\s*{name}\s*\+\s*(.*)", step, re.DOTALL)
     if not by and not adds:
         raise refuse("the step")
-    declared = begins[1].strip()
     return Header(
         whole,
         name,
@@ -252,6 +264,8 @@ def _in_ranges(low, on: str, axes: list[Axis], opening: list[str]) -> None:
 
 
 def _head(head: Header, prefix: str, step: str) -> str:
+    if head.down:
+        return f"{head.declared} {head.name} = {prefix}end; {head.name}-- > {prefix}first;".strip()
     text = f"{head.name} = {prefix}first; {head.name} < {prefix}end; {step}"
     return f"{head.declared} {text}".strip()
 

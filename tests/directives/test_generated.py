@@ -68,7 +68,7 @@ def test_line_directives_lead_back(tmp_path):
 CANNOT = {
     "gmove in": ("#pragma xmp gmove in\n  a[0:3] = b[0:3];", "gmove in does not exist in the run-time library"),
     "a step down": (
-        "#pragma xmp loop on t(i)\n  for (int i = 99; i >= 0; i--) a[i] = 1;",
+        "#pragma xmp loop on t(i)\n  for (int i = 99; i >= 0; i -= 2) a[i] = 1;",
         "the condition of this for statement is none that a directive can divide",
     ),
     "a pointer": ("double* x = 0;\n#pragma xmp bcast (x)\n  (void)x;", "'x' is a pointer"),

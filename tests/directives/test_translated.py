@@ -39,7 +39,7 @@ def output(program, ranks):
     return run.stdout
 
 
-@pytest.mark.parametrize("name", ["arrays_round", "work_square", "widths", "sections"])
+@pytest.mark.parametrize("name", ["arrays_round", "work_square", "widths", "sections", "placed"])
 def test_programs_print_what_plain_c_prints(name, tmp_path):
     source = PROGRAMS / f"{name}.c"
     made = tasuki_cc(*FLAGS, *WARNINGS, source, "-o", tmp_path / "translated", "-lm")
@@ -72,18 +72,19 @@ def test_tasks_that_disagree_are_told_both_lines(tmp_path):
     assert re.search(r"rank 1: in xmp_reduction among ranks 0, 1, at \S*apart\.c:10", run.stderr), run.stderr
 
 
-def test_several_files_share_arrays(tmp_path):
+def test_several_files_share_arrays_and_pointers(tmp_path):
     (tmp_path / "shared.h").write_text(
         "#define N 17\n#pragma xmp nodes p[*]\n#pragma xmp template t[N]\n#pragma xmp distribute t[block] onto p\n"
-        "extern int a[N];\n#pragma xmp align a[i] with t[i]\nint sum(void);\n"
+        "extern int a[N], *b;\n#pragma xmp align [i] with t[i] :: a, b\nint sum(void);\n"
     )
     (tmp_path / "sum.c").write_text(
-        '#include "shared.h"\nint a[N];\nint sum(void) {\n  int s = 0;\n#pragma xmp loop on t[i] reduction(+ : s)\n'
-        "  for (int i = 0; i < N; i++) s += a[i];\n  return s;\n}\n"
+        '#include "shared.h"\nint a[N], *b;\nint sum(void) {\n  int s = 0;\n#pragma xmp loop on t[i] reduction(+ : s)\n'
+        "  for (int i = 0; i < N; i++) s += a[i] + b[i];\n  return s;\n}\n"
     )
     (tmp_path / "main.c").write_text(
-        '#include "shared.h"\nint main(void) {\n#pragma xmp loop on t[i]\n  for (int i = 0; i < N; i++) a[i] = i;\n'
-        "  return sum() == N * (N - 1) / 2 ? 0 : 3;\n}\n"
+        '#include <xmp.h>\n#include "shared.h"\nint main(void) {\n  b = xmp_malloc(xmp_desc_of(b), N);\n'
+        "#pragma xmp loop on t[i]\n  for (int i = 0; i < N; i++) {\n    a[i] = i;\n    b[i] = 2 * i;\n  }\n"
+        "  return sum() == 3 * N * (N - 1) / 2 ? 0 : 3;\n}\n"
     )
     for name in ("main", "sum"):
         made = tasuki_cc(*FLAGS, *WARNINGS, "-c", tmp_path / f"{name}.c", "-o", tmp_path / f"{name}.o")

@@ -73,6 +73,17 @@ void test_misuse(void) {
   make(XMP_BLOCK, 0, 0);
   FAILS(XMP_BAD_ARGUMENT, "array 'far': its dimension 0 has 41 elements", xmp_array(&other, &far, t));
   FAILS(XMP_BAD_ARGUMENT, "spec->type is 99", xmp_array(&other, &strange, t));
+  const xmp_array_spec outside = {.name = "outside",
+                                  .type = XMP_F64,
+                                  .ndims = 1,
+                                  .extents = (int64_t[]){3},
+                                  .axis = (int[]){XMP_COLLAPSED},
+                                  .fixed = (int64_t[]){40}};
+  xmp_array_spec both = outside;
+  both.axis = (int[]){0};
+  both.fixed = (int64_t[]){4};
+  FAILS(XMP_BAD_ARGUMENT, "spec->fixed is 40 for dimension 0", xmp_array(&other, &outside, t));
+  FAILS(XMP_BAD_ARGUMENT, "is aligned with dimension 0 of the template, for which", xmp_array(&other, &both, t));
   FAILS(XMP_BAD_ARGUMENT, "block(",
         (xmp_template(&other, 1, (xmp_range[]){{0, 400, 1}}),
          xmp_distribute(other, (xmp_distribution[]){{XMP_BLOCK, 2, NULL}}, p)));

@@ -111,6 +111,7 @@ enum {
 };
 
 enum { XMP_COLLAPSED = -1 };
+#define XMP_ALONG INT64_MIN
 typedef struct {
   const char* name;       /* for errors and plans; null: "array" */
   int type;               /* XMP_F64, ... */
@@ -119,6 +120,9 @@ typedef struct {
   const int64_t* extents; /* global; the first index is 0 */
   const int* axis;        /* the template's dimension of each dimension, or XMP_COLLAPSED; null: 0, 1, ... */
   const int64_t* offset;  /* index i lies at template index i + offset; null: 0 */
+  /* Of each dimension of the template: the index at which all of the array lies, as in `align a[i] with t[i][3]`, or
+   * XMP_ALONG. Null: nowhere. Only nodes that own these indices have the array. */
+  const int64_t* fixed;
 } xmp_array_spec;
 
 /* `align`. Along dimensions of the template that no dimension of the array names, the array is replicated.

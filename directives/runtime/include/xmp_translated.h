@@ -50,6 +50,8 @@ void xmp_leave(const int* task);
 const xmp_range* xmp_section(xmp_desc_t on, xmp_range section[]);
 /* Nodes that a reference names, as a set of one dimension, to be freed. `section` null: all. Local. */
 xmp_desc_t xmp_set(xmp_desc_t on, const xmp_range section[]);
+/* Whether this node is one of those that a reference names. Local. */
+int xmp_contains(xmp_desc_t on, const xmp_range section[]);
 /* The number, in `on` or among the executing nodes, of the one node that a reference names. */
 int xmp_source(xmp_desc_t from, const xmp_range section[], xmp_desc_t on);
 /* xmp_task_begin: whether this node is one of them. */

@@ -195,6 +195,31 @@ void set_shape(Array& array, const NodeShape& nodes, const std::vector<ArrayDim>
   });
 }
 
+// The nodes that own the indices of the template at which an array lies. `dims` are aligned with others.
+NodeShape nodes_at(const Template& t, const std::int64_t fixed[], const std::vector<ArrayDim>& dims) {
+  NodeShape nodes = t.nodes;
+  for (std::size_t d = 0; d < t.ndims; ++d) {
+    if (fixed[d] == XMP_ALONG) continue;
+    const auto& [cut, node_dim] = t.fixed()[d];
+    if (fixed[d] < cut.first() || fixed[d] >= cut.end())
+      refuse("spec->fixed is {} for dimension {} of the template, which is {} to {}", fixed[d], d, cut.first(),
+             cut.end() - 1);
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (dims[i].axis == static_cast<int>(d))
+        refuse("dimension {} of the array is aligned with dimension {} of the template, for which spec->fixed is {}", i,
+               d, fixed[d]);
+    if (node_dim < 0) continue;
+    const int owner = cut.owner(fixed[d]);
+    std::vector<int> ranks;
+    for (int n = 0; n < nodes.size(); ++n)
+      if (nodes.coordinates(n)[static_cast<std::size_t>(node_dim)] == owner)
+        ranks.push_back(nodes.ranks[static_cast<std::size_t>(n)]);
+    nodes.extents[static_cast<std::size_t>(node_dim)] = 1;
+    nodes.ranks = std::move(ranks);
+  }
+  return nodes;
+}
+
 void allocate(Array& array) {
   std::shared_ptr<std::byte> memory;
   if (array.bytes() > 0) memory = shared_alloc(world().context(), array.bytes());
@@ -300,7 +325,9 @@ int xmp_array(xmp_desc_t* array, const xmp_array_spec* spec, xmp_desc_t template
     if (template_ != nullptr) {
       const Template& t = template_of(template_, "template_");
       made->spreads = t.fixed();
-      nodes = t.nodes;
+      nodes = spec->fixed == nullptr ? t.nodes : nodes_at(t, spec->fixed, dims);
+      for (std::size_t d = 0; d < t.ndims && spec->fixed != nullptr; ++d)
+        if (spec->fixed[d] != XMP_ALONG) made->fixed_axes.push_back(static_cast<int>(d));
     } else {
       for (ArrayDim& dim : dims) dim.axis = XMP_COLLAPSED;
     }

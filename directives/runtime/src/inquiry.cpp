@@ -1,5 +1,6 @@
 // The language's inquiry functions. Their dimensions and numbers count from 1.
 #include <mpi.h>
+#include <algorithm>
 
 #include <chrono>
 #include <cstddef>
@@ -202,7 +203,7 @@ int xmp_align_replicated(xmp_desc_t array, int dim, int* replicated) {
     const Array& one = array_of(array, "array");
     if (one.template_desc == nullptr) refuse("array '{}' is not aligned with a template", one.name);
     const int of_template = dim_from(dim, static_cast<int>(one.spreads.size()));
-    bool named = false;
+    bool named = std::find(one.fixed_axes.begin(), one.fixed_axes.end(), of_template) != one.fixed_axes.end();
     for (int d = 0; d < one.shape.ndims(); ++d) named = named || one.shape.dim(d).axis == of_template;
     answer("replicated", replicated, named ? 0 : 1);
   });

@@ -79,6 +79,7 @@ struct Array final : Object {
   DType type = DType::none;
   xmp_desc_t template_desc = nullptr;
   std::vector<Spread> spreads;  ///< of the template
+  std::vector<int> fixed_axes;  ///< dimensions of the template at one index of which all of the array lies
   ArrayShape shape;
   int number = -1;  ///< of this rank among its nodes; -1: it is none of them
   Coordinates at{};

@@ -224,6 +224,12 @@ xmp_desc_t xmp_set(xmp_desc_t on, const xmp_range section[]) {
   return set;
 }
 
+int xmp_contains(xmp_desc_t on, const xmp_range section[]) {
+  int any = 0;
+  guarded("xmp_contains", [&] { any = nodes_in(on, section).number_of(world().rank()) >= 0 ? 1 : 0; });
+  return any;
+}
+
 int xmp_source(xmp_desc_t from, const xmp_range section[], xmp_desc_t on) {
   int number = -1;
   guarded("xmp_source", [&] {
