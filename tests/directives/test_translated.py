@@ -39,7 +39,9 @@ def output(program, ranks):
     return run.stdout
 
 
-@pytest.mark.parametrize("name", ["arrays_round", "work_square", "widths", "sections", "placed"])
+@pytest.mark.parametrize(
+    "name", ["arrays_round", "work_square", "widths", "sections", "placed", "dealt_round", "rims_square"]
+)
 def test_programs_print_what_plain_c_prints(name, tmp_path):
     source = PROGRAMS / f"{name}.c"
     made = tasuki_cc(*FLAGS, *WARNINGS, source, "-o", tmp_path / "translated", "-lm")
