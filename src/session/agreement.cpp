@@ -53,11 +53,20 @@ std::optional<Shown> read(const std::string& message) {
   }
 }
 
-std::uint64_t hash_of(const std::string& text) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
+// FNV-1a of texts and their lengths.
+class TextHash {
+ public:
+  void add(const std::string& text) {
+    mix(text.size());
+    for (const char c : text) mix(static_cast<unsigned char>(c));
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  void mix(std::uint64_t part) { value_ = (value_ ^ part) * 0x100000001b3U; }
+
+  std::uint64_t value_ = 0xcbf29ce484222325U;
+};
 
 /// An error's text ends at its first NUL for most who read it, so those in names are written out.
 std::string readable(std::string text) {
@@ -97,6 +106,7 @@ Agreement::Agreement(Runtime& runtime, std::string operation, std::vector<int> p
     : runtime_(runtime), operation_(std::move(operation)), everyone_(false), peers_(std::move(peers)) {}
 
 Agreement& Agreement::same(const std::string& argument, const std::string& value) {
+  if (values_.empty()) values_.reserve(16);
   values_.emplace_back(argument, value);
   return *this;
 }
@@ -136,9 +146,6 @@ void Agreement::check() {
 }
 
 void Agreement::settle() {
-  Encoder said;
-  said.text(operation_);
-  for (const auto& [name, value] : values_) said.text(name).text(value);
   std::vector<int> ranks;
   if (everyone_) {
     ranks.assign(runtime_.everyone().begin(), runtime_.everyone().end());
@@ -146,27 +153,32 @@ void Agreement::settle() {
     ranks = peers_;
     ranks.insert(std::ranges::lower_bound(ranks, runtime_.rank()), runtime_.rank());
   }
-  const std::string shown = Encoder()
-                                .text(kOpening)
-                                .text(complaint_)
-                                .number(unusable_ ? 1 : 0)
-                                .text(std::string(to_string(kind_)))
-                                .text(everyone_ ? "all" : fmt::format("{}", fmt::join(ranks, ", ")))
-                                .append(said)
-                                .bytes();
+  const auto shown = [&] {
+    Encoder to;
+    to.text(kOpening).text(complaint_).number(unusable_ ? 1 : 0).text(std::string(to_string(kind_)));
+    to.text(everyone_ ? "all" : fmt::format("{}", fmt::join(ranks, ", "))).text(operation_);
+    for (const auto& [name, value] : values_) to.text(name).text(value);
+    return to.bytes();
+  };
   if (!everyone_) {
     if (peers_.empty() && complaint_.empty()) return;
-    return compare(ranks, show_to_peers(ranks, shown));
+    return compare(ranks, show_to_peers(ranks, shown()));
   }
-  const std::uint64_t hash = hash_of(said.bytes());
+  TextHash all;
+  all.add(operation_);
+  for (const auto& [name, value] : values_) {
+    all.add(name);
+    all.add(value);
+  }
+  const std::uint64_t hash = all.value();
   const std::uint64_t content = complaint_.empty() ? ~std::uint64_t{0} : 0;
-  const std::string doing = fmt::format("{}: comparing arguments with the other ranks", operation_);
+  const std::string doing = operation_ + ": comparing arguments with the other ranks";
   // A bit that differs between ranks is 0 in the AND of `hash` and in that of `~hash`. So every rank sees a difference.
   const std::uint64_t findings = runtime_.has_findings ? ~std::uint64_t{0} : 0;
   const auto common = and_over_ranks(runtime_, {hash, ~hash, content, findings}, doing);
   runtime_.all_have_findings = common[3] != 0;
   if (common[0] == hash && common[1] == ~hash && common[2] != 0) return;
-  compare(ranks, gather_texts(runtime_, shown, doing));
+  compare(ranks, gather_texts(runtime_, shown(), doing));
 }
 
 // Exchanges `shown` among `ranks`, which include this one.

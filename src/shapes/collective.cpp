@@ -43,7 +43,10 @@ class JointCollective final : public JointShape {
 Agreed CollectiveOfRank::agreed() const {
   const CollectiveShape& shape = call_.shape;
   const auto truth = [](bool is) { return is ? "true" : "false"; };
-  Agreed all{{"layouts", truth(call_.has_layouts)}, {"individual counts", truth(call_.has_matrix)}};
+  Agreed all;
+  all.reserve(14);
+  all.emplace_back("layouts", truth(call_.has_layouts));
+  all.emplace_back("individual counts", truth(call_.has_matrix));
   if (rooted(shape.kind)) all.emplace_back("root", std::to_string(shape.root));
   if (call_.has_layouts) {
     // They may differ, and are compared when all are known.

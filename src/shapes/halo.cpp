@@ -222,13 +222,15 @@ std::string HaloOfRank::name() const {
 
 Agreed HaloOfRank::agreed() const {
   const auto truth = [](bool is) { return is ? "true" : "false"; };
-  Agreed all{{"fields", fmt::format("{}", fmt::join(names(), ","))},
-             {"number of fields", std::to_string(fields_.size())},
-             {"corners", truth(corners_)},
-             {"reverse", truth(reverse_)},
-             {"alternating", truth(alternating_)},
-             {"cuts", fmt::format("{}", cuts_)},
-             {"edges", edges_}};
+  Agreed all;
+  all.reserve(7 + 4 * fields_.size());
+  all.emplace_back("fields", fmt::format("{}", fmt::join(names(), ",")));
+  all.emplace_back("number of fields", std::to_string(fields_.size()));
+  all.emplace_back("corners", truth(corners_));
+  all.emplace_back("reverse", truth(reverse_));
+  all.emplace_back("alternating", truth(alternating_));
+  all.emplace_back("cuts", fmt::format("{}", cuts_));
+  all.emplace_back("edges", edges_);
   for (const FieldOfRank& field : fields_) {
     const HaloBuffer& shape = field.shape;
     const int dims = field.placement->ndims();
