@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that the rooms of src/ include only rooms before them, that the pure ones see nothing of the machine, and that
-the Python package and the apps are made of public headers and their own.
+"""Checks that the rooms of src/ (src/rooms.txt) include only rooms before them and define members of their own classes
+only, that the pure ones see nothing of the machine, and that the Python package and the apps are made of public headers
+and their own.
 
-`tools/rooms.py [ROOT]` prints a line for each include that goes the wrong way, and then exits with 1."""
+`tools/rooms.py [ROOT]` prints a line for each edge that goes the wrong way, and then exits with 1."""
 
 from __future__ import annotations
 
@@ -10,32 +11,16 @@ import re
 import sys
 from pathlib import Path
 
-PURE = [
-    "layout",
-    "machine",
-    "plan",
-    "protocols",
-    "paths",
-    "predict",
-    "planner",
-    "collectives",
-    "grid",
-    "shapes",
-    "offline",
-]
-LIVE = [
-    "support",
-    "datatypes",
-    "memory",
-    "session",
-    "transports",
-    "engines",
-    "fields",
-    "operations",
-    "kernels",
-    "calibrate",
-    "api",
-]
+TABLE = Path(__file__).resolve().parent.parent / "src" / "rooms.txt"
+
+
+def rooms(half: str) -> list[str]:
+    """Those of a half, `pure` or `live`, in the order of the table. CMakeLists.txt reads it as well."""
+    lines = [line.split() for line in TABLE.read_text().splitlines() if not line.startswith("#")]
+    return [words[1] for words in lines if words[0] == half]
+
+
+PURE, LIVE = rooms("pure"), rooms("live")
 ORDER = {room: place for place, room in enumerate(PURE + LIVE)}
 # Public headers that pure code may include: those of the nouns that are data.
 PURE_HEADERS = {
@@ -75,8 +60,34 @@ def private_includes(root: Path):
                     yield f"{where}: includes {found.group(1)}, which is neither public nor its own"
 
 
+# `class Operation::State final : public Progressing {`, and `void Operation::State::start(`, at the start of a line.
+CLASS = re.compile(r"^(?:class|struct) (?:\w+ )?((?:\w+::)*\w+)(?: final)?(?: : [^{;]*)?\s*\{", re.MULTILINE)
+MEMBER = re.compile(r"^(?! )(?:[\w:<>,&*\[\] ]+[ &*])?((?:\w+::)+)~?\w+\(", re.MULTILINE)
+
+
+def members_of_other_rooms(root: Path):
+    """Members that are defined in another room than their class: who includes the class's header depends on that room,
+    though no include says so."""
+    files = [file for file in sorted((root / "src").rglob("*.[ch]*")) if len(file.relative_to(root / "src").parts) > 1]
+    texts = {file: file.read_text() for file in files}
+    homes: dict[str, set[str]] = {}
+    for file, text in texts.items():
+        if file.suffix not in (".cpp", ".cu"):  # in a source it is that file's own
+            for found in CLASS.finditer(text):
+                homes.setdefault(found.group(1), set()).add(file.relative_to(root / "src").parts[0])
+    for file, text in texts.items():
+        room = file.relative_to(root / "src").parts[0]
+        own = set(CLASS.findall(text))
+        for found in MEMBER.finditer(text):
+            name = found.group(1)[:-2]
+            if name in homes and name not in own and room not in homes[name]:
+                where = f"{file.relative_to(root)}:{text.count(chr(10), 0, found.start()) + 1}"
+                yield f"{where}: room {room} defines a member of {name}, which is a class of room {min(homes[name])}"
+
+
 def complaints(root: Path):
     yield from private_includes(root)
+    yield from members_of_other_rooms(root)
     for file in sorted((root / "src").rglob("*.[ch]*")):
         room = file.relative_to(root / "src").parts[0]
         for number, line in enumerate(file.read_text().splitlines(), 1):

@@ -55,6 +55,10 @@ class Operation::Kernels final : public KernelRuns {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
+  /// A handle of an operation, to which its first one adds what runs its epochs in kernels.
+  static device::Handle handle_of(Operation::State& operation, const KernelGroup& group, bool reduces,
+                                  std::uint32_t version);
+
   device::Handle handle(const KernelGroup& group, bool reduces) {
     const int threads = on_gpu_ ? group.threads : group.cpu_threads;
     if (all_.empty() || !all_.back()->is_for(group, threads)) lower_for(group, threads);
@@ -375,34 +379,32 @@ class Operation::Kernels final : public KernelRuns {
   std::shared_ptr<void> watched_;
 };
 
-device::Handle Operation::State::device(const KernelGroup& group, bool reduces, std::uint32_t version) {
-  const Runtime& runtime = runtime_of(context_);
-  refuse_other_version(fmt::format("rank {}: {}", runtime.rank(), name_), version);
-  admit_kernels("device");
-  if (runtime.gpus != nullptr && where_ != Memory::device && !plan().commands.empty())
+device::Handle Operation::Kernels::handle_of(Operation::State& operation, const KernelGroup& group, bool reduces,
+                                             std::uint32_t version) {
+  const Runtime& runtime = runtime_of(operation.context());
+  refuse_other_version(fmt::format("rank {}: {}", runtime.rank(), operation.name()), version);
+  operation.admit_kernels("device");
+  if (runtime.gpus != nullptr && operation.where() != Memory::device && !operation.plan().commands.empty())
     throw Error(
         fmt::format("rank {}: {}: device: the operation is on host memory, but kernels of this context run on "
                     "GPUs; use fields on the device, or a context that uses no GPU",
-                    runtime.rank(), name_));
-  if (!kernel_runs_) kernel_runs_ = std::make_shared<Operation::Kernels>(*this);
-  return static_cast<Operation::Kernels&>(*kernel_runs_).handle(group, reduces);
+                    runtime.rank(), operation.name()));
+  if (!operation.kernel_runs()) operation.give_kernel_runs(std::make_shared<Kernels>(operation));
+  return static_cast<Kernels&>(*operation.kernel_runs()).handle(group, reduces);
 }
 
 device::Handle Operation::device(const KernelGroup& group, std::uint32_t version) {
-  return state_->device(group, false, version);
-}
-
-std::string Operation::State::device_group() const {
-  return kernel_runs_ ? static_cast<const Operation::Kernels&>(*kernel_runs_).group() : std::string();
+  return Kernels::handle_of(*state_, group, false, version);
 }
 
 std::string Operation::device_group() const {
-  return state_->device_group();
+  const auto& runs = state_->kernel_runs();
+  return runs ? static_cast<const Kernels&>(*runs).group() : std::string();
 }
 
 device::ReducingHandle Operation::device_reducing(const KernelGroup& group, std::uint32_t version) {
   static_assert(sizeof(device::ReducingHandle) == sizeof(device::Handle));
-  return std::bit_cast<device::ReducingHandle>(state_->device(group, true, version));
+  return std::bit_cast<device::ReducingHandle>(Kernels::handle_of(*state_, group, true, version));
 }
 
 }  // namespace tasuki

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engines/bind.hpp"
@@ -126,8 +127,11 @@ class Operation::State final : public Progressing {
   Engine& engine() { return *engine_; }
   const std::vector<UserBuffer>& buffers() const { return buffers_; }
   const std::vector<FieldCells>& cells() const { return cells_; }  ///< of the buffers; none if they are no fields
-  std::string device_group() const;                                ///< in kernels/plan.cpp
-  device::Handle device(const KernelGroup& group, bool reduces, std::uint32_t version);  ///< in kernels/plan.cpp
+  /// Throws if kernels cannot run epochs now. Settles which copies the first epoch uses.
+  void admit_kernels(const char* call);
+  /// What runs epochs in kernels (kernels/plan.cpp). Null until a handle is made, and given then.
+  const std::shared_ptr<KernelRuns>& kernel_runs() const { return kernel_runs_; }
+  void give_kernel_runs(std::shared_ptr<KernelRuns> runs) { kernel_runs_ = std::move(runs); }
   /// Number of the copy that an alternating buffer shows in the first epoch.
   int first_copy(std::size_t buffer) const { return first_copy_[buffer]; }
   void keep(std::shared_ptr<void> object) { keep_.push_back(std::move(object)); }  ///< as long as the operation lives
@@ -149,8 +153,6 @@ class Operation::State final : public Progressing {
   void check_inactive(const char* call) const;
   void refuse_after_failure() const;
   void log_start(Stream stream);
-  /// Throws if kernels cannot run epochs now. Settles which copies the first epoch uses.
-  void admit_kernels(const char* call);
   /// Counts the epochs that kernels have run.
   void count_kernels(const char* call);
   void settle_first();

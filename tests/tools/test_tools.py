@@ -193,6 +193,21 @@ class Rooms(unittest.TestCase):
             self.assertEqual(len(found), 1)
             self.assertIn("a.cpp:3: includes memory/gpu.hpp", found[0])
 
+    def test_edges_that_go_back_are_found(self):
+        with tempfile.TemporaryDirectory() as name:
+            source = Path(name) / "src"
+            for room in ("plan", "session", "kernels"):
+                (source / room).mkdir(parents=True)
+            (source / "session" / "a.hpp").write_text("class Outer::A final : public B {\n  void f();\n};\n")
+            (source / "session" / "a.cpp").write_text("void Outer::A::f() {}\n")
+            (source / "kernels" / "b.cpp").write_text("\nstd::string Outer::A::f() {}\n  Outer::A::f();\n")
+            (source / "plan" / "c.cpp").write_text('#include "session/a.hpp"\n#include <thread>\n')
+            found = sorted(rooms.complaints(Path(name)))
+            self.assertEqual(len(found), 3, found)
+            self.assertIn("kernels/b.cpp:2: room kernels defines a member of Outer::A, which is a class of", found[0])
+            self.assertIn("plan/c.cpp:1: room plan includes session/, which comes after it", found[1])
+            self.assertIn("plan/c.cpp:2: pure room plan knows the machine", found[2])
+
 
 class Sanitizer(unittest.TestCase):
     def test_what_it_says_at_the_end_is_kept(self):
