@@ -26,6 +26,7 @@ int cut_dimension(const StridedCopy& copy) {
 // Steps `begin` to `end` of that dimension, or so many units of all blocks.
 StridedCopy between(const StridedCopy& copy, int dimension, std::int64_t begin, std::int64_t end) {
   if (dimension == copy.ndims) return reordered(bytes_of(copy, begin * kCutUnit, std::min(end * kCutUnit, copy.block)));
+  if (dimension == 0) return reordered(steps_of(copy, begin, end));  // which may have lists
   StridedCopy part = copy;
   auto& dim = part.dims[static_cast<std::size_t>(dimension)];
   part.src_offset += begin * dim.src_stride;

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "layout/cut.hpp"
 #include "layout/lists.hpp"
 #include "plan/lists.hpp"
+#include "planner/parts.hpp"
 #include "protocols/protocol.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
@@ -65,6 +68,30 @@ std::vector<StridedCopy> scattered(std::int64_t bytes, std::int64_t levels, bool
 }
 
 }  // namespace
+
+TEST_CASE("a list that two networks carry is cut between its steps") {
+  std::mt19937 random(5);
+  std::vector<std::int64_t> places(kRoom / 16);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = 16 * static_cast<std::int64_t>(i);
+  std::shuffle(places.begin(), places.end(), random);
+  Move move;
+  move.dst_rank = 1;
+  move.copies = zip_with_lists(Layout::hindexed(std::vector<std::int64_t>(places.size(), 1), places, Layout::bytes(16)),
+                               Layout::bytes(kRoom));
+  REQUIRE(may_be_cut(move));
+  REQUIRE(move.copies.front().listed());
+  Problem problem;
+  problem.moves = {move};
+  for (int share = 1; share < kShares; ++share) {
+    const std::optional<Problem> parts = in_parts(problem, std::array{share});
+    REQUIRE(parts.has_value());
+    REQUIRE(parts->moves.size() == 2);
+    std::vector<StridedCopy> both = parts->moves[0].copies;
+    both.insert(both.end(), parts->moves[1].copies.begin(), parts->moves[1].copies.end());
+    CHECK(moved_by(both) == moved_by(move.copies));
+    CHECK(parts->moves[0].bytes() == kRoom * share / kShares);
+  }
+}
 
 TEST_CASE("lists that are made in parts are those of the whole") {
   std::mt19937 random(11);
