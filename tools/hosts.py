@@ -9,10 +9,10 @@
     tools/hosts.py down
 
 A host is a set of Linux namespaces: network, name, mounts with a /dev/shm of its own, System V memory. All hosts see
-the same files and processes. They are joined by a bridge in a namespace of its own through pairs of virtual Ethernet
-devices, of which each host's end is shaped to --rate; nothing outside is reached. MPI runs over TCP between them, under
-Open MPI's launcher, which enters another host as it would by ssh. Needs root, Linux, and the commands ip, tc, unshare
-and nsenter (Debian: iproute2, util-linux).
+the same files and processes, and each has its share of the machine's cores. They are joined by a bridge in a namespace
+of its own through pairs of virtual Ethernet devices, of which each host's end is shaped to --rate; nothing outside is
+reached. MPI runs over TCP between them, under Open MPI's launcher, which enters another host as it would by ssh. Needs
+root, Linux, and the commands ip, tc, unshare, nsenter and taskset (Debian: iproute2, util-linux).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _spec.loader.exec_module(launcher)
 
 STATE = Path("/run/tasuki-hosts")  # of the hosts that are up: there is one set of them on a machine
 NETWORK = "10.213.77"  # addresses that exist in the hosts' own namespaces only
-NEEDED = ("ip", "tc", "unshare", "nsenter")
+NEEDED = ("ip", "tc", "unshare", "nsenter", "taskset")
 RATE = re.compile(r"\d+(\.\d+)?[kmg]bit")
 # What a host's first process does; it keeps the namespaces and is killed at the end.
 INIT = """
@@ -96,6 +96,12 @@ def network_of(pid: int | str) -> int:
     return 0
 
 
+def share_of(cores: list[int], host: int, hosts: int) -> list[int]:
+    """A host's share of the cores. Where there are fewer cores than hosts, some hosts have the same one."""
+    share = cores[host * len(cores) // hosts : (host + 1) * len(cores) // hosts]
+    return share or [cores[host % len(cores)]]
+
+
 class Hosts:
     """The hosts that are up. `pids[i]` is the process that keeps host i; the last one keeps their network."""
 
@@ -137,6 +143,9 @@ class Hosts:
         try:
             for i in range(count + 1):
                 hosts._begin(Hosts.name(i) if i < count else "tasuki-network", names)
+            cores = sorted(os.sched_getaffinity(0))
+            for i in range(count):
+                os.sched_setaffinity(hosts.pids[i], share_of(cores, i, count))
             hosts._join(rate)
         except BaseException:
             hosts.down()
@@ -176,6 +185,11 @@ class Hosts:
         if not 0 <= host < self.count:
             raise HostsError(f"there is no host {host}; there are 0 to {self.count - 1}")
         return host
+
+    def enter(self, host: int, *command: object) -> list[str]:
+        """Runs a command on a host, on its cores: else ranks would wait for those of other hosts to leave theirs."""
+        cores = sorted(os.sched_getaffinity(self.pids[self.check(host)]))
+        return ["taskset", "-c", ",".join(map(str, cores)), *inside(self.pids[host], *command)]
 
     def link(self, host: int, state: str) -> None:
         do(*inside(self.pids[-1], "ip", "link", "set", f"port{self.check(host)}", state))
@@ -230,7 +244,7 @@ class Hosts:
             "OMPI_MCA_pml": "ob1",
             "OMPI_MCA_btl_tcp_if_include": "eth0",
         }
-        enter = inside(self.pids[0], "sh", "-c", f"cd {shlex.quote(os.getcwd())} && exec {shlex.join(command)}")
+        enter = self.enter(0, "sh", "-c", f"cd {shlex.quote(os.getcwd())} && exec {shlex.join(command)}")
         return subprocess.Popen(enter, env=environment, stdin=subprocess.DEVNULL, **options)
 
 
@@ -261,8 +275,8 @@ def agent(host: str, command: list[str]) -> None:
     hosts = Hosts.known()
     if hosts is None:
         raise HostsError("the hosts are down")
-    number = int(host.rpartition("-")[2])
-    os.execvp("nsenter", inside(hosts.pids[hosts.check(number)], "sh", "-c", " ".join(command)))
+    enter = hosts.enter(int(host.rpartition("-")[2]), "sh", "-c", " ".join(command))
+    os.execvp(enter[0], enter)
 
 
 def parse() -> argparse.Namespace:

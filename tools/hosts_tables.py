@@ -93,7 +93,7 @@ def refreshed(text: str, folder: Path, number: Number) -> str:
             return match[1] + match[3]
         results = json.loads(file.read_text())
         lines = ["| " + " | ".join(row) + " |" for row in TABLES[match["part"]](results[match["part"]], number)]
-        where = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
+        where = ", ".join(f"{key} {value}" for key, value in results["machine"][match["part"]].items())
         note = f"Medians, with the least and the largest of the rounds. {where}."
         return match[1] + "\n".join([*lines, "", note, ""]) + match[3]
 

@@ -115,7 +115,8 @@ class Hosts(Folder):
         def row(**more) -> dict:
             return {"rate": "1gbit", **more}
 
-        results = {"machine": {"cores": 2}, "himeno": [], "halos": [], "collectives": []}
+        machine = {"himeno": {"cores": 2}, "halos": {"cores": 3}, "collectives": {"cores": 4}}
+        results = {"machine": machine, "himeno": [], "halos": [], "collectives": []}
         for way, times in (("hybrid", [2.0, 1.0, 4.0]), ("network only", [3.0, 3.0, 5.0])):
             results["himeno"].append(row(size="S", way=way, us=times))
             results["halos"].append(row(case="four", way=way, us=times, said=1000.0, sent=[1010, 1020, 1030]))
@@ -128,7 +129,9 @@ class Hosts(Folder):
         self.write()
         text = self.filled("hosts:himeno", hosts_tables.refreshed)
         self.assertIn("| 1 Gbit/s | S | 2.00 (1.00–4.00) | 3.00 (3.00–5.00) | **×1.50** |", text)
+        self.assertIn("the rounds. cores 2.", text)
         text = self.filled("hosts:halos", hosts_tables.refreshed)
+        self.assertIn("the rounds. cores 3.", text)
         self.assertIn("| **×1.50** | 1000 | 1020 (+2.0 %) | 1020 (+2.0 %) |", text)
 
     def test_hierarchical_stands_beside_the_fastest_flat_one(self):

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 import doc_blocks  # noqa: E402
 import gpu  # noqa: E402
+import hosts  # noqa: E402
 import mpirun  # noqa: E402
 import overview  # noqa: E402
 import readme_example  # noqa: E402
@@ -226,6 +227,17 @@ class Version(unittest.TestCase):
         self.assertIn(f'\nversion = "{version}"\n', (root / "pyproject.toml").read_text())
         self.assertIn(f"\nversion: {version}\n", (root / "CITATION.cff").read_text())
         self.assertIn(f"\n## {version} ", (root / "CHANGELOG.md").read_text())
+
+
+class CoresOfHosts(unittest.TestCase):
+    def test_every_core_is_of_one_host_unless_there_are_fewer_than_hosts(self):
+        for cores, count in (([0, 1], 2), ([1, 4, 5, 7, 9], 3), (list(range(8)), 1)):
+            shares = [hosts.share_of(cores, host, count) for host in range(count)]
+            self.assertEqual(sorted(sum(shares, [])), cores)
+            self.assertTrue(all(shares))
+        few = [hosts.share_of([3, 8], host, 5) for host in range(5)]
+        self.assertTrue(all(len(share) == 1 for share in few))
+        self.assertEqual({share[0] for share in few}, {3, 8})
 
 
 class Launcher(unittest.TestCase):
