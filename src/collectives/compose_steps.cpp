@@ -48,7 +48,7 @@ class Lanes {
       }
       lane_of_.push_back(step.lane);
     }
-    if (listed.collective->on_gpu()) part_carriers();
+    if (listed.collective->on_gpu()) part_by_starter();
   }
 
   void emit() {
@@ -61,11 +61,11 @@ class Lanes {
 
  private:
   // In GPU memory messages lie between kernels, or a thread is asked for them: a lane has those of one kind, or none.
-  void part_carriers() {
+  void part_by_starter() {
     for (std::size_t l = 0; l < listed_.lanes.size(); ++l) {
       if (listed_.lanes[l].chunk > 0) continue;
       std::map<int, std::vector<std::size_t>> kinds;
-      for (const std::size_t i : listed_.lanes[l].steps) kinds[carrier_of(listed_.steps[i])].push_back(i);
+      for (const std::size_t i : listed_.lanes[l].steps) kinds[starter_of(listed_.steps[i])].push_back(i);
       auto kind = kinds.begin();
       for (lanes_[l].steps = kind->second; ++kind != kinds.end();) {
         for (const std::size_t i : kind->second) lane_of_[i] = static_cast<int>(lanes_.size());
@@ -73,7 +73,7 @@ class Lanes {
       }
     }
   }
-  int carrier_of(const Steps::Step& step) const {
+  int starter_of(const Steps::Step& step) const {
     if (step.flow < 0) return 0;
     const Path& path = composer_.path(static_cast<std::size_t>(step.flow));
     return path.transport.empty() ? 0 : path.in_background ? 1 : 2;

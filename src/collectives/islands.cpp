@@ -51,7 +51,7 @@ std::vector<Range> Islands::pieces(Range whole) const {
   return pieces;
 }
 
-int Islands::carrier(int island, Range whole, Range piece) const {
+int Islands::holder(int island, Range whole, Range piece) const {
   for (const int rank : members(island)) {
     const Range mine = share(whole, rank);
     if (mine.begin <= piece.begin && piece.end <= mine.end && mine.bytes() > 0) return rank;
@@ -101,9 +101,10 @@ std::vector<Crossing> crossings(const Collective& c, const Islands& islands) {
       for (const int r : islands.members(island)) all.end += c.block(r);
       std::int64_t before = 0;
       for (const int owner : islands.members(island)) {
-        for (const int carrier : islands.members((island + d) % k)) {
-          const Range share = overlap(islands.share(all, carrier), {before, before + c.block(owner)});
-          if (share.bytes() > 0) all_crossings.push_back({{share.begin - before, share.end - before}, owner, carrier});
+        for (const int forwarder : islands.members((island + d) % k)) {
+          const Range share = overlap(islands.share(all, forwarder), {before, before + c.block(owner)});
+          if (share.bytes() > 0)
+            all_crossings.push_back({{share.begin - before, share.end - before}, owner, forwarder});
         }
         before += c.block(owner);
       }
@@ -115,7 +116,7 @@ std::vector<Crossing> crossings(const Collective& c, const Islands& islands) {
 std::vector<Crossing> crossings_of_root(const Collective& c, const Islands& islands) {
   std::vector<Crossing> all = crossings(c, islands);
   const int home = islands.of(c.root());
-  std::erase_if(all, [&](const Crossing& x) { return islands.of(x.carrier) != home; });
+  std::erase_if(all, [&](const Crossing& x) { return islands.of(x.forwarder) != home; });
   return all;
 }
 
@@ -132,15 +133,13 @@ double through_root_seconds(const Collective& c, const Parameters& p, const Pric
 }
 
 Algorithm hierarchical(CollectiveKind kind, decltype(Algorithm::seconds) seconds, decltype(Algorithm::list) list) {
-  Algorithm algorithm;
-  algorithm.name = "hierarchical";
-  algorithm.collective = kind;
-  algorithm.complexity = 4;
-  algorithm.worth_trying = has_hierarchy;
-  algorithm.settings = chunk_settings;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "hierarchical",
+                   .collective = kind,
+                   .complexity = 4,
+                   .worth_trying = has_hierarchy,
+                   .settings = chunk_settings,
+                   .seconds = seconds,
+                   .list = list};
 }
 
 double pipelined(double inside, double across, std::int64_t chunks) {

@@ -38,7 +38,7 @@ class Islands {
   /// `whole`, cut wherever a share of some island ends: each piece is carried by one rank of every island.
   std::vector<Range> pieces(Range whole) const;
   /// The rank of the island whose share of `whole` has the piece.
-  int carrier(int island, Range whole, Range piece) const;
+  int holder(int island, Range whole, Range piece) const;
 
   std::int64_t element() const { return element_; }
   /// The ranks of the first island come first, then those of the second, and so on.
@@ -53,15 +53,15 @@ class Islands {
 
 /// Part of a rank's block that crosses between two islands.
 struct Crossing {
-  Range range;      ///< of the block
-  int owner = 0;    ///< whose block it is
-  int carrier = 0;  ///< the rank of the other island that takes it, or gives it
+  Range range;        ///< of the block
+  int owner = 0;      ///< whose block it is
+  int forwarder = 0;  ///< the rank of the other island that takes it, or gives it
 };
 /// What crosses where every rank's block goes to, or comes from, each other island once. An island's blocks, one after
 /// the other, are shared out among the ranks of the other one.
 std::vector<Crossing> crossings(const Collective& collective, const Islands& islands);
 
-/// Those between other islands and the root's; the carriers are of the root's.
+/// Those between other islands and the root's; the forwarders are of the root's.
 std::vector<Crossing> crossings_of_root(const Collective& collective, const Islands& islands);
 /// What gather and scatter over islands take.
 double through_root_seconds(const Collective& collective, const Parameters& parameters, const Price& price);

@@ -132,16 +132,14 @@ std::vector<TreePart> torus_parts(const Collective& c, const Parameters& p) {
 }
 
 Algorithm over_torus(CollectiveKind kind, int complexity, decltype(Algorithm::list) list) {
-  Algorithm algorithm;
-  algorithm.name = "torus";
-  algorithm.collective = kind;
-  algorithm.complexity = complexity;
-  algorithm.over_trees = true;
-  algorithm.why_not = why_not;
-  algorithm.settings = settings;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "torus",
+                   .collective = kind,
+                   .complexity = complexity,
+                   .why_not = why_not,
+                   .over_trees = true,
+                   .settings = settings,
+                   .seconds = seconds,
+                   .list = list};
 }
 
 }  // namespace tasuki

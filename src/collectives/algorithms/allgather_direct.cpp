@@ -24,12 +24,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "direct";
-  algorithm.collective = CollectiveKind::allgather;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "direct", .collective = CollectiveKind::allgather, .seconds = seconds, .list = list};
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Allgather `doubling`: at distance 1, 2, 4 ... a rank hands on all blocks that it has, and has twice as many then.
+// Allgather `doubling`: at distance 1, 2, 4 ... a rank forwards all blocks that it has, and has twice as many then.
 // Blocks go where they belong at once, so nothing is turned at the end. V bytes are all blocks.
 //
 //   0 -> 1 -> 2 -> 3 -> 0 a block      then      0 <-> 2   1 <-> 3 two blocks
@@ -31,25 +31,23 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
         continue;
       }
       // Blocks first to r, which may go beyond the last.
-      const auto hand_on = [&](int first, int end) {
+      const auto forward = [&](int first, int end) {
         steps.copy(r, {c.out(), c.begin(first)}, to, {c.out(), c.begin(first)}, c.begin(end) - c.begin(first));
       };
       const int first = r - blocks + 1;
-      if (first < 0) hand_on(first + n, n);
-      hand_on(std::max(first, 0), r + 1);
+      if (first < 0) forward(first + n, n);
+      forward(std::max(first, 0), r + 1);
     }
   }
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "doubling";
-  algorithm.collective = CollectiveKind::allgather;
-  algorithm.complexity = 1;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "doubling",
+                   .collective = CollectiveKind::allgather,
+                   .complexity = 1,
+                   .worth_trying = more_than_a_pair,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

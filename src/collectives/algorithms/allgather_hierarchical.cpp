@@ -28,7 +28,7 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
     const auto here = [&](const Crossing& x) { return part_of(x.range, link, count, c.element()); };
     steps.phase("across");
     for (const Crossing& x : all)
-      steps.copy(x.owner, {c.in(), (c.both() ? c.begin(x.owner) : 0) + here(x).begin}, x.carrier,
+      steps.copy(x.owner, {c.in(), (c.both() ? c.begin(x.owner) : 0) + here(x).begin}, x.forwarder,
                  {c.out(), c.begin(x.owner) + here(x).begin}, here(x).bytes(), link);
     if (link == 0) {
       steps.phase("inside");
@@ -43,8 +43,8 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
     steps.phase("told inside");
     for (const Crossing& x : all) {
       const Place place{c.out(), c.begin(x.owner) + here(x).begin};
-      for (int d = 1; d < islands.size(islands.of(x.carrier)); ++d)
-        steps.copy(x.carrier, place, islands.rank(islands.of(x.carrier), islands.place(x.carrier) + d), place,
+      for (int d = 1; d < islands.size(islands.of(x.forwarder)); ++d)
+        steps.copy(x.forwarder, place, islands.rank(islands.of(x.forwarder), islands.place(x.forwarder) + d), place,
                    here(x).bytes(), link);
     }
   }

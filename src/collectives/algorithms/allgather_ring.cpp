@@ -1,6 +1,6 @@
 // Allgather `ring`: every block goes round the ring. B bytes a block.
 //
-//   0 -> 1 -> 2 -> 3 -> 0    round s: rank r hands on block r - s; n - 1 rounds
+//   0 -> 1 -> 2 -> 3 -> 0    round s: rank r forwards block r - s; n - 1 rounds
 //
 // (n - 1) messages of B one after the other; a rank deals with two others only.
 #include "collectives/algorithm.hpp"
@@ -26,14 +26,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "ring";
-  algorithm.collective = CollectiveKind::allgather;
-  algorithm.complexity = 2;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "ring",
+                   .collective = CollectiveKind::allgather,
+                   .complexity = 2,
+                   .worth_trying = more_than_a_pair,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -50,16 +50,14 @@ std::vector<std::string> paths(const Collective& c, const Parameters&) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "direct";
-  algorithm.collective = CollectiveKind::allreduce;
-  algorithm.complexity = 1;
-  algorithm.in_order = true;
-  algorithm.worth_trying = [](const Collective& c) { return more_than_a_pair(c) && unless_in_place(c); };
-  algorithm.paths = paths;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "direct",
+                   .collective = CollectiveKind::allreduce,
+                   .complexity = 1,
+                   .worth_trying = [](const Collective& c) { return more_than_a_pair(c) && unless_in_place(c); },
+                   .in_order = true,
+                   .paths = paths,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -74,15 +74,13 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "doubling";
-  algorithm.collective = CollectiveKind::allreduce;
-  algorithm.complexity = 1;
-  algorithm.worth_trying = [](const Collective& c) { return unless_gpus_idle(c) && unless_in_place(c); };
-  algorithm.settings = cut_settings;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "doubling",
+                   .collective = CollectiveKind::allreduce,
+                   .complexity = 1,
+                   .worth_trying = [](const Collective& c) { return unless_gpus_idle(c) && unless_in_place(c); },
+                   .settings = cut_settings,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -34,14 +34,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "exchange";
-  algorithm.collective = CollectiveKind::allreduce;
-  algorithm.in_order = true;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "exchange",
+                   .collective = CollectiveKind::allreduce,
+                   .worth_trying = more_than_a_pair,
+                   .in_order = true,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -73,14 +73,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "halving";
-  algorithm.collective = CollectiveKind::allreduce;
-  algorithm.complexity = 3;
-  algorithm.worth_trying = [](const Collective& c) { return unless_gpus_idle(c) && unless_in_place(c); };
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "halving",
+                   .collective = CollectiveKind::allreduce,
+                   .complexity = 3,
+                   .worth_trying = [](const Collective& c) { return unless_gpus_idle(c) && unless_in_place(c); },
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -42,8 +42,8 @@ void list_chunk(const Collective& c, const Islands& islands, Range chunk, int li
     for (int d = 1; d < k; ++d) {
       for (const Range piece : pieces) {
         for (int i = 0; i < k; ++i) {
-          const int sums = islands.carrier(i, chunk, piece);
-          const int other = islands.carrier((i + d) % k, chunk, piece);
+          const int sums = islands.holder(i, chunk, piece);
+          const int other = islands.holder((i + d) % k, chunk, piece);
           step(sums, other, part_of(piece, i, k, c.element()));
         }
       }

@@ -5,14 +5,14 @@
 //   block 0: ((0 1) 2) 3   block 1: ((1 0) 2) 3   block 2: ((2 0) 1) 3   block 3: ((3 0) 1) 2
 //
 // The messages are those of `direct`, but each block goes its way by itself: nobody waits until all blocks are added
-// up. It is for paths that hand on what arrives bit by bit, which are the LL lines of GPUs: there it takes
+// up. It is for paths that forward what arrives bit by bit, which are the LL lines of GPUs: there it takes
 // 2 (n - 1) / n V on every link, and two latencies.
 #include "collectives/algorithm.hpp"
 
 namespace tasuki {
 namespace {
 
-// What is handed on needs less than a message by itself before it arrives.
+// What is forwarded needs less than a message by itself before it arrives.
 double seconds(const Collective& c, const Parameters&, const Price& price) {
   const auto v = static_cast<double>(c.whole());
   const int n = c.ranks();
@@ -46,15 +46,13 @@ bool worth_trying(const Collective& c) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "relay";
-  algorithm.collective = CollectiveKind::allreduce;
-  algorithm.complexity = 1;
-  algorithm.worth_trying = worth_trying;
-  algorithm.paths = paths;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "relay",
+                   .collective = CollectiveKind::allreduce,
+                   .complexity = 1,
+                   .worth_trying = worth_trying,
+                   .paths = paths,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

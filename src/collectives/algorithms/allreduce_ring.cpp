@@ -1,8 +1,8 @@
 // Allreduce `ring`: the vector is cut into n blocks; each goes round the ring and is added up, then goes round once
 // more. V bytes.
 //
-//   0 -> 1 -> 2 -> 3 -> 0    round s: rank r hands on block r - s, the next adds it;
-//                            n - 1 rounds, after which r has all of block r + 1; then n - 1 rounds that hand it on
+//   0 -> 1 -> 2 -> 3 -> 0    round s: rank r forwards block r - s, the next adds it;
+//                            n - 1 rounds, after which r has all of block r + 1; then n - 1 rounds that forward it
 //
 // 2 (n - 1) messages of V / n one after the other, V bytes added or copied beside them. Every link carries
 // 2 (n - 1) / n V, which is the least there is.
@@ -22,7 +22,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
   const int in = c.in();
   const int out = c.out();
   for (int r = 0; r < n && !c.both(); ++r) {
-    // A rank hands on its own block first, before anything is added to it.
+    // A rank forwards its own block first, before anything is added to it.
     for (int b = 0; b < n; ++b)
       if (b != r) steps.copy(r, {in, c.begin(b)}, r, {out, c.begin(b)}, c.block(b));
   }
@@ -43,14 +43,13 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "ring";
-  algorithm.collective = CollectiveKind::allreduce;
-  algorithm.complexity = 2;
-  algorithm.worth_trying = [](const Collective& c) { return unless_a_pair_or_gpus_idle(c) && unless_in_place(c); };
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{
+      .name = "ring",
+      .collective = CollectiveKind::allreduce,
+      .complexity = 2,
+      .worth_trying = [](const Collective& c) { return unless_a_pair_or_gpus_idle(c) && unless_in_place(c); },
+      .seconds = seconds,
+      .list = list};
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// All-to-all `bruck`: at distance 1, 2, 4 ... a rank hands on all blocks that have as far to go, together. V bytes are
+// All-to-all `bruck`: at distance 1, 2, 4 ... a rank forwards all blocks that have as far to go, together. V bytes are
 // all blocks of a rank.
 //
 //   0 -> 1 -> 2 -> 3 -> 0  what goes 1 or 3 far      then      0 <-> 2   1 <-> 3  what still has 2 to go
@@ -61,14 +61,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "bruck";
-  algorithm.collective = CollectiveKind::alltoall;
-  algorithm.complexity = 2;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "bruck",
+                   .collective = CollectiveKind::alltoall,
+                   .complexity = 2,
+                   .worth_trying = more_than_a_pair,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -16,12 +16,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "direct";
-  algorithm.collective = CollectiveKind::alltoall;
-  algorithm.seconds = alltoall_seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "direct", .collective = CollectiveKind::alltoall, .seconds = alltoall_seconds, .list = list};
 }};
 
 }  // namespace

@@ -31,14 +31,14 @@ class Meeting {
     for (int island = 0; island < islands.count(); ++island) {
       for (int to = 0; to < c.ranks(); ++to) {
         if (islands.of(to) == island) continue;
-        std::int64_t& used = used_[at(carrier(island, to))];
+        std::int64_t& used = used_[at(forwarder(island, to))];
         begin_[at(island * c.ranks() + to)] = used;
         for (const int from : islands.members(island)) used += c.block(from, to);
       }
     }
   }
   /// Who carries what the island has for the rank.
-  int carrier(int island, int to) const { return islands_.rank(island, islands_.place(to)); }
+  int forwarder(int island, int to) const { return islands_.rank(island, islands_.place(to)); }
   std::int64_t begin(int island, int to) const { return begin_[at(island * c_.ranks() + to)]; }
   std::int64_t most() const { return *std::max_element(used_.begin(), used_.end()); }
 
@@ -62,7 +62,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
       if (islands.of(to) == island) continue;
       std::int64_t at = meeting.begin(island, to);
       for (const int r : islands.members(island)) {
-        steps.copy(r, {from.buffer, c.sent(r, to)}, meeting.carrier(island, to), {met, at}, c.block(r, to));
+        steps.copy(r, {from.buffer, c.sent(r, to)}, meeting.forwarder(island, to), {met, at}, c.block(r, to));
         at += c.block(r, to);
       }
     }
@@ -79,7 +79,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
         std::size_t end = i;
         do bytes += c.block(members[end++], to);
         while (end < members.size() && members[end] == members[end - 1] + 1);
-        steps.copy(meeting.carrier(island, to), {met, at}, to, {c.out(), c.received(members[i], to)}, bytes);
+        steps.copy(meeting.forwarder(island, to), {met, at}, to, {c.out(), c.received(members[i], to)}, bytes);
         at += bytes;
         i = end;
       }

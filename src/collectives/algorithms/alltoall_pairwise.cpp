@@ -19,14 +19,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "pairwise";
-  algorithm.collective = CollectiveKind::alltoall;
-  algorithm.complexity = 1;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = alltoall_seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "pairwise",
+                   .collective = CollectiveKind::alltoall,
+                   .complexity = 1,
+                   .worth_trying = more_than_a_pair,
+                   .seconds = alltoall_seconds,
+                   .list = list};
 }};
 
 }  // namespace

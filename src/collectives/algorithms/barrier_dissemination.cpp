@@ -27,12 +27,7 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "dissemination";
-  algorithm.collective = CollectiveKind::barrier;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "dissemination", .collective = CollectiveKind::barrier, .seconds = seconds, .list = list};
 }};
 
 }  // namespace

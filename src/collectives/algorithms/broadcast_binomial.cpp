@@ -23,14 +23,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "binomial";
-  algorithm.collective = CollectiveKind::broadcast;
-  algorithm.complexity = 1;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "binomial",
+                   .collective = CollectiveKind::broadcast,
+                   .complexity = 1,
+                   .worth_trying = more_than_a_pair,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Broadcast `hierarchical`: the root gives the ranks of its island a share each; these give the other islands a part
-// each, which hand it on to each other; then the ranks of every island tell each other their shares. V bytes, k islands
+// each, which forward it to each other; then the ranks of every island tell each other their shares. V bytes, k islands
 // of m ranks.
 //
 //   islands 0 1 | 2 3, root 0:    0 -> 1 its share    then    0 -> 2   1 -> 3    then    2 <-> 3
@@ -38,13 +38,13 @@ void list_chunk(const Collective& c, const Islands& islands, Range chunk, int li
   steps.phase("to the islands");
   for (int i = 0; i < count; ++i)
     for (const Range piece : pieces)
-      give(islands.carrier(home, chunk, piece), islands.carrier(others[at(i)], chunk, piece),
+      give(islands.holder(home, chunk, piece), islands.holder(others[at(i)], chunk, piece),
            part_of(piece, i, count, islands.element()));
   steps.phase("among islands");
   for (int d = 1; d < count; ++d)
     for (const Range piece : pieces)
       for (int i = 0; i < count; ++i)
-        give(islands.carrier(others[at(i)], chunk, piece), islands.carrier(others[at((i + d) % count)], chunk, piece),
+        give(islands.holder(others[at(i)], chunk, piece), islands.holder(others[at((i + d) % count)], chunk, piece),
              part_of(piece, i, count, islands.element()));
   steps.phase("inside islands");
   for (int d = 1; d < c.ranks(); ++d) {

@@ -18,14 +18,8 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
     if (!c.in_place(r)) steps.copy(r, {c.in(), 0}, c.root(), {c.out(), c.begin(r)}, c.block(r));
 }
 
-const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "direct";
-  algorithm.collective = CollectiveKind::gather;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
-}};
+const AlgorithmRegistration registration{
+    [] { return Algorithm{.name = "direct", .collective = CollectiveKind::gather, .seconds = seconds, .list = list}; }};
 
 }  // namespace
 }  // namespace tasuki

@@ -23,7 +23,7 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
     const auto here = [&](const Crossing& x) { return part_of(x.range, link, count, c.element()); };
     steps.phase("to the root's island");
     for (const Crossing& x : all)
-      steps.copy(x.owner, {c.in(), here(x).begin}, x.carrier, arrives(x.carrier, c.begin(x.owner) + here(x).begin),
+      steps.copy(x.owner, {c.in(), here(x).begin}, x.forwarder, arrives(x.forwarder, c.begin(x.owner) + here(x).begin),
                  here(x).bytes(), link);
     if (link == 0) {
       steps.phase("inside");
@@ -33,7 +33,7 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
     steps.phase("to the root");
     for (const Crossing& x : all) {
       const std::int64_t at = c.begin(x.owner) + here(x).begin;
-      if (x.carrier != root) steps.copy(x.carrier, {passing, at}, root, {c.out(), at}, here(x).bytes(), link);
+      if (x.forwarder != root) steps.copy(x.forwarder, {passing, at}, root, {c.out(), at}, here(x).bytes(), link);
     }
   }
 }

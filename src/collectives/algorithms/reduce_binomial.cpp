@@ -36,13 +36,11 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "binomial";
-  algorithm.collective = CollectiveKind::reduce;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "binomial",
+                   .collective = CollectiveKind::reduce,
+                   .worth_trying = more_than_a_pair,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -25,15 +25,13 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "collect";
-  algorithm.collective = CollectiveKind::reduce;
-  algorithm.complexity = 2;
-  algorithm.worth_trying = on_gpus;
-  algorithm.settings = cut_settings;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "collect",
+                   .collective = CollectiveKind::reduce,
+                   .complexity = 2,
+                   .worth_trying = on_gpus,
+                   .settings = cut_settings,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -32,15 +32,13 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "direct";
-  algorithm.collective = CollectiveKind::reduce;
-  algorithm.complexity = 3;
-  algorithm.in_order = true;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "direct",
+                   .collective = CollectiveKind::reduce,
+                   .complexity = 3,
+                   .worth_trying = more_than_a_pair,
+                   .in_order = true,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -41,8 +41,8 @@ void list_chunk(const Collective& c, const Islands& islands, int sum, Range chun
   const auto pieces = islands.pieces(chunk);
   for (int d = 1; d < islands.count(); ++d) {
     for (const Range piece : pieces) {
-      const int from = islands.carrier((home + d) % islands.count(), chunk, piece);
-      const int to = islands.carrier(home, chunk, piece);
+      const int from = islands.holder((home + d) % islands.count(), chunk, piece);
+      const int to = islands.holder(home, chunk, piece);
       steps.combine(from, has(from, piece.begin), to, has(to, piece.begin), piece.bytes(), link);
     }
   }

@@ -41,14 +41,12 @@ std::vector<std::string> paths(const Collective& c, const Parameters&) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "direct";
-  algorithm.collective = CollectiveKind::reduce_scatter;
-  algorithm.in_order = true;
-  algorithm.paths = paths;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "direct",
+                   .collective = CollectiveKind::reduce_scatter,
+                   .in_order = true,
+                   .paths = paths,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

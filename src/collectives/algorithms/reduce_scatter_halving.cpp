@@ -41,14 +41,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "halving";
-  algorithm.collective = CollectiveKind::reduce_scatter;
-  algorithm.complexity = 2;
-  algorithm.worth_trying = unless_a_pair_or_gpus_idle;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "halving",
+                   .collective = CollectiveKind::reduce_scatter,
+                   .complexity = 2,
+                   .worth_trying = unless_a_pair_or_gpus_idle,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -18,14 +18,14 @@ double seconds(const Collective& c, const Parameters& p, const Price& price) {
   return pipelined(inside, (k - 1) * (price.message(b) + price.work(b)), chunks);
 }
 
-// Ranks `carrier` and those of its island add up what lies at `at` of `in`, at `dst` of the carrier.
-void add_up(const Collective& c, const Islands& islands, int carrier, std::int64_t at, Place dst, std::int64_t bytes,
+// Ranks `forwarder` and those of its island add up what lies at `at` of `in`, at `dst` of the forwarder.
+void add_up(const Collective& c, const Islands& islands, int forwarder, std::int64_t at, Place dst, std::int64_t bytes,
             int link, Steps& steps) {
-  const int island = islands.of(carrier);
+  const int island = islands.of(forwarder);
   for (int d = 0; d < islands.size(island); ++d) {
-    const int from = islands.rank(island, islands.place(carrier) + d);
-    d == 0 ? steps.copy(from, {c.in(), at}, carrier, dst, bytes)
-           : steps.combine(from, {c.in(), at}, carrier, dst, bytes, link);
+    const int from = islands.rank(island, islands.place(forwarder) + d);
+    d == 0 ? steps.copy(from, {c.in(), at}, forwarder, dst, bytes)
+           : steps.combine(from, {c.in(), at}, forwarder, dst, bytes, link);
   }
 }
 
@@ -44,7 +44,7 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
     steps.phase("for others");
     for (const Crossing& x : all) {
       const std::int64_t at = c.begin(x.owner) + here(x).begin;
-      add_up(c, islands, x.carrier, at, {sum, at}, here(x).bytes(), link, steps);
+      add_up(c, islands, x.forwarder, at, {sum, at}, here(x).bytes(), link, steps);
     }
     if (link == 0) {
       steps.phase("their own");
@@ -52,7 +52,7 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
     }
     steps.phase("across");
     for (const Crossing& x : all)
-      steps.combine(x.carrier, {sum, c.begin(x.owner) + here(x).begin}, x.owner, result(x.owner, here(x).begin),
+      steps.combine(x.forwarder, {sum, c.begin(x.owner) + here(x).begin}, x.owner, result(x.owner, here(x).begin),
                     here(x).bytes(), link);
   }
   for (int r = 0; r < c.ranks() && c.both(); ++r) steps.copy(r, result(r, 0), r, {c.out(), 0}, c.block(r));

@@ -1,7 +1,7 @@
 // Reduce-scatter `ring`: each block goes round the ring, is added up on the way and ends where it belongs. B bytes a
 // block.
 //
-//   0 -> 1 -> 2 -> 3 -> 0    round s: rank r hands on block r - s - 1, the next adds its own to it; n - 1 rounds
+//   0 -> 1 -> 2 -> 3 -> 0    round s: rank r forwards block r - s - 1, the next adds its own to it; n - 1 rounds
 //
 // (n - 1) messages of B one after the other, 2 passes over each block; a rank deals with two others only.
 #include "collectives/algorithm.hpp"
@@ -32,14 +32,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "ring";
-  algorithm.collective = CollectiveKind::reduce_scatter;
-  algorithm.complexity = 1;
-  algorithm.worth_trying = unless_a_pair_or_gpus_idle;
-  algorithm.seconds = seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "ring",
+                   .collective = CollectiveKind::reduce_scatter,
+                   .complexity = 1,
+                   .worth_trying = unless_a_pair_or_gpus_idle,
+                   .seconds = seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -15,16 +15,14 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "trees";
-  algorithm.collective = CollectiveKind::reduce;
-  algorithm.complexity = 1;
-  algorithm.over_trees = true;
-  algorithm.settings = tree_settings;
-  algorithm.paths = tree_paths;
-  algorithm.seconds = tree_seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "trees",
+                   .collective = CollectiveKind::reduce,
+                   .complexity = 1,
+                   .over_trees = true,
+                   .settings = tree_settings,
+                   .paths = tree_paths,
+                   .seconds = tree_seconds,
+                   .list = list};
 }};
 
 }  // namespace

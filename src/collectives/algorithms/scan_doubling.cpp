@@ -34,7 +34,7 @@ void add_up(const Collective& c, std::vector<Place>& has, int first, Steps& step
       const bool last = r - first < 2 * distance;
       next[i] = last && has[i].buffer != out.buffer ? out : Place{came, round * v};
     }
-    // From above, for what arrives in `out` must not be handed on.
+    // From above, for what arrives in `out` must not be forwarded.
     for (int r = n - 1; r >= first + distance; --r)
       steps.copy(r - distance, has[static_cast<std::size_t>(r - distance)], r, next[static_cast<std::size_t>(r)], v);
     for (int r = first + distance; r < n; ++r) {
@@ -69,13 +69,11 @@ void exscan(const Collective& c, const Parameters&, Steps& steps) {
 
 template <CollectiveKind kind>
 Algorithm make() {
-  Algorithm algorithm;
-  algorithm.name = "doubling";
-  algorithm.collective = kind;
-  algorithm.in_order = true;
-  algorithm.seconds = seconds;
-  algorithm.list = kind == CollectiveKind::scan ? scan : exscan;
-  return algorithm;
+  return Algorithm{.name = "doubling",
+                   .collective = kind,
+                   .in_order = true,
+                   .seconds = seconds,
+                   .list = kind == CollectiveKind::scan ? scan : exscan};
 }
 
 const AlgorithmRegistration of_scan{make<CollectiveKind::scan>};

@@ -57,7 +57,7 @@ void list_chunk(const Collective& c, const Islands& islands, const Room& room, R
     }
     steps.phase("across");
     for (const Range piece : islands.pieces(chunk))
-      steps.copy(islands.carrier(i, chunk, piece), {room.passes, piece.begin}, islands.carrier(i + 1, chunk, piece),
+      steps.copy(islands.holder(i, chunk, piece), {room.passes, piece.begin}, islands.holder(i + 1, chunk, piece),
                  {room.before, piece.begin}, piece.bytes(), link);
   }
   steps.phase("tell inside");

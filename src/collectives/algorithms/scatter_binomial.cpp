@@ -40,14 +40,12 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  Algorithm algorithm;
-  algorithm.name = "binomial";
-  algorithm.collective = CollectiveKind::scatter;
-  algorithm.complexity = 1;
-  algorithm.worth_trying = more_than_a_pair;
-  algorithm.seconds = subtree_seconds;
-  algorithm.list = list;
-  return algorithm;
+  return Algorithm{.name = "binomial",
+                   .collective = CollectiveKind::scatter,
+                   .complexity = 1,
+                   .worth_trying = more_than_a_pair,
+                   .seconds = subtree_seconds,
+                   .list = list};
 }};
 
 }  // namespace

@@ -23,12 +23,12 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
     steps.phase("to the island");
     for (const Crossing& x : all) {
       const std::int64_t at = c.begin(x.owner) + here(x).begin;
-      if (x.carrier != root) steps.copy(root, {c.in(), at}, x.carrier, {passing, at}, here(x).bytes(), link);
+      if (x.forwarder != root) steps.copy(root, {c.in(), at}, x.forwarder, {passing, at}, here(x).bytes(), link);
     }
     steps.phase("to the others");
     for (const Crossing& x : all) {
-      const Place src{x.carrier == root ? c.in() : passing, c.begin(x.owner) + here(x).begin};
-      steps.copy(x.carrier, src, x.owner, {c.out(), here(x).begin}, here(x).bytes(), link);
+      const Place src{x.forwarder == root ? c.in() : passing, c.begin(x.owner) + here(x).begin};
+      steps.copy(x.forwarder, src, x.owner, {c.out(), here(x).begin}, here(x).bytes(), link);
     }
   }
   steps.phase("inside");
