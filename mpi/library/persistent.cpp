@@ -24,7 +24,7 @@ int start_receive(const Counting& counting, Message& message, MPI_Request& reque
   message.active = true;
   message.unpacked = false;
   message.drained = -1;
-  const int result = PMPI_Start(&request);
+  const int result = start_in_mpi(request);
   Comm* comm = result == MPI_SUCCESS ? counted_comm(counting, message) : nullptr;
   if (comm == nullptr) return result;
   const std::int64_t number = next_received(*comm, message.peer, message.tag);
@@ -44,7 +44,7 @@ struct Sent {
 int start_by_mpi(Message& message, MPI_Request& request) {
   if (message.packed) message.what->packer.pack(static_cast<const std::byte*>(message.buffer), message.packed.data());
   note(message.call, message.caller, *message.what, message.route);
-  return PMPI_Start(&request);
+  return start_in_mpi(request);
 }
 
 // If its receive is posted MPI carries an empty message, and the ring is to be filled.

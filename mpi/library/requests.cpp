@@ -66,6 +66,18 @@ void forget(MPI_Request request) {
   open_messages.fetch_sub(1, std::memory_order_acq_rel);
 }
 
+int start_in_mpi(MPI_Request& request) {
+  const MPI_Request before = request;
+  const int result = PMPI_Start(&request);
+  if (request == before) return result;
+  const std::scoped_lock lock(mutex);
+  auto known = messages.extract(before);
+  if (known.empty()) return result;
+  known.key() = request;
+  messages.insert(std::move(known));
+  return result;
+}
+
 void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed) {
   if (message == nullptr) return;
   if (message->receives && message->active) finish_receive(*message, status, failed);

@@ -51,6 +51,8 @@ inline bool is_receive(const Message* message) {
 /// MPI has completed the request that had this handle. `message` may be null.
 void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed);
 void complete(MPI_Request request, MPI_Status& status, bool failed);
+/// MPI_Start of it. Open MPI gives a buffered send that is still on its way another handle when it is started again.
+int start_in_mpi(MPI_Request& request);
 /// The message is over: nothing is kept for the request any more.
 void forget(MPI_Request request);
 /// The program has freed the request of an open message; it is ended once MPI has completed it.

@@ -243,7 +243,7 @@ void round(Random& random, const std::vector<MPI_Comm>& comms) {
     };
     const int way = below(own, 8);
     if (starts > 1)
-      way < 6 ? start(MPI_Send_init) : start(MPI_Ssend_init);
+      way < 4 ? start(MPI_Send_init) : way < 6 ? start(MPI_Bsend_init) : start(MPI_Ssend_init);
     else if (way == 0 && posted)
       call(MPI_Send);
     else if (way == 1 && posted)
