@@ -271,6 +271,8 @@ void round(Random& random, const std::vector<MPI_Comm>& comms) {
         MPI_Startall(static_cast<int>(requests.size()), requests.data());
       else
         for (MPI_Request& request : requests) MPI_Start(&request);
+      // Open MPI gives a buffered send that is still on its way another handle.
+      for (std::size_t i = 0; i < received.size(); ++i) received[i].request = requests[i];
     }
     complete(own, received);
   }
