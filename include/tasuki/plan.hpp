@@ -59,12 +59,12 @@ struct Buffer {
   Role role = Role::scratch;
   Home home = Home::own;
   Purpose purpose = Purpose::user;
-  std::int32_t link = 0;     ///< number of the link among those from one rank to another
-  std::int32_t writer = -1;  ///< a link's buffers: the rank that writes it; of `outgoing`: the message's receiver
-  std::int64_t bytes = 0;    ///< of one instance
-  std::int32_t ring = 1;
+  std::int32_t link = 0;       ///< number of the link among those from one rank to another
+  std::int32_t writer = -1;    ///< a link's buffers: the rank that writes it; of `outgoing`: the message's receiver
+  std::int64_t bytes = 0;      ///< of one instance
   std::int32_t per_epoch = 0;  ///< counters: how far the counter advances in one epoch
-  std::int32_t copies = 1;     ///< 2 for a field with two copies that do not alternate: the current one is used
+  std::int16_t ring = 1;
+  std::int16_t copies = 1;  ///< 2 for a field with two copies that do not alternate: the current one is used
   /// Its name for people: the name, or `arrived.0<1` (purpose, link, writer).
   std::string label() const;
   friend bool operator==(const Buffer&, const Buffer&) = default;

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -16,6 +18,12 @@ namespace {
 
 // two strided copies that are joined into a pair have at most this many others between them
 constexpr std::ptrdiff_t kClose = 128;
+
+std::int16_t ring_of(int epochs) {
+  constexpr int kMost = std::numeric_limits<std::int16_t>::max();
+  if (epochs > kMost) throw Error(fmt::format("a ring of {} epochs is longer than {}", epochs, kMost));
+  return static_cast<std::int16_t>(epochs);
+}
 
 }  // namespace
 
@@ -43,7 +51,7 @@ int Builder::buffer(const std::string& name, int rank, Role role, std::int64_t b
   user.role = role;
   user.home = home;
   user.bytes = bytes;
-  user.ring = ring;
+  user.ring = ring_of(ring);
   return buffer(user);
 }
 
@@ -55,7 +63,7 @@ int Builder::scratch(Purpose purpose, int link, int owner, int writer, std::int6
   scratch.link = link;
   scratch.writer = writer;
   scratch.bytes = bytes;
-  scratch.ring = ring;
+  scratch.ring = ring_of(ring);
   return buffer(scratch);
 }
 

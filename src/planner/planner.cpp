@@ -103,8 +103,8 @@ int Composer::user_buffer(int rank, int buffer) {
   b.bytes = known || !problem_.bytes_of ? fact.bytes : problem_.bytes_of(rank, buffer);
   if (known) {
     b.home = fact.home();
-    b.ring = fact.ring;
-    b.copies = std::max(fact.copies, 1);
+    b.ring = static_cast<std::int16_t>(fact.ring);
+    b.copies = static_cast<std::int16_t>(std::max(fact.copies, 1));
   }
   return builder_.buffer(b);
 }

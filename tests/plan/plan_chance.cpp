@@ -326,7 +326,7 @@ void change(std::vector<Plan>& plans, Random& random) {
       const std::int32_t ring = 1 + static_cast<std::int32_t>(below(random, 3));
       for (Plan& p : plans) {
         for (Buffer& b : p.buffers) {
-          if (b.name == name && b.role != Role::signal) b.ring = ring;
+          if (b.name == name && b.role != Role::signal) b.ring = static_cast<std::int16_t>(ring);
         }
       }
     }

@@ -18,7 +18,8 @@ Hand::Hand(std::string operation, std::int32_t rank, std::int32_t ranks) {
 }
 
 std::int32_t Hand::buffer(std::string name, std::int32_t rank, Role role, std::int64_t bytes, std::int32_t ring) {
-  plan.buffers.push_back({.name = std::move(name), .rank = rank, .role = role, .bytes = bytes, .ring = ring});
+  plan.buffers.push_back(
+      {.name = std::move(name), .rank = rank, .role = role, .bytes = bytes, .ring = static_cast<std::int16_t>(ring)});
   return static_cast<std::int32_t>(plan.buffers.size()) - 1;
 }
 

@@ -235,7 +235,8 @@ class Form {
     number(buffer.writer < 0 ? -1 : name(buffer.writer));
     for (const int n : {static_cast<int>(buffer.role), static_cast<int>(buffer.home), static_cast<int>(buffer.purpose)})
       number(n);
-    for (const std::int32_t n : {buffer.link, buffer.ring, buffer.per_epoch, buffer.copies}) number(n);
+    for (const std::int32_t n : {buffer.link, std::int32_t{buffer.ring}, buffer.per_epoch, std::int32_t{buffer.copies}})
+      number(n);
     number(buffer.bytes);
   }
   void add(const StridedCopy& copy) {
