@@ -41,7 +41,7 @@ class Written:
             found.append(place + self.lowering.became[id(bound)])
             if id(bound) in overlaps:
                 found.append(place + overlaps[id(bound)])
-        return list(dict.fromkeys(found))  # the arrays of one directive are told of once
+        return list(dict.fromkeys(found))  # one line for all arrays of a directive
 
 
 def translate(path: str, flags: list[str], options: Options, always: bool = False) -> Written | None:
