@@ -29,27 +29,28 @@ bool sends_messages(const Context& ctx) {
 
 const std::string kBothNetworks = "peer:put,peer:eager,mpi";
 
-// While one exists, stores and messages cost the same, so both networks carry half of what is large each.
-class EqualPrices {
+// While one exists, messages take half as long as stores, so both faces are cut. At equal prices each network would carry
+// a whole one.
+class PricesThatCut {
  public:
-  explicit EqualPrices(const Context& ctx)
+  explicit PricesThatCut(const Context& ctx)
       : runtime_(runtime_of(ctx)), costs_(runtime_.machine.costs), pricing_(runtime_.pricing) {
     runtime_.pricing = true;  // nothing is measured
     for (const char* name : {"peer:put", "peer:eager", "mpi:staged"}) {
       PathCost cost;
       cost.one_way.latency = 1e-5;
-      cost.one_way.bandwidth = cost.one_way.bulk_bandwidth = 1e9;
+      cost.one_way.bandwidth = cost.one_way.bulk_bandwidth = name == std::string("mpi:staged") ? 2e9 : 1e9;
       cost.mutual = cost.one_way;
       cost.measured = true;
       runtime_.machine.costs[name] = cost;
     }
   }
-  ~EqualPrices() {
+  ~PricesThatCut() {
     runtime_.machine.costs = costs_;
     runtime_.pricing = pricing_;
   }
-  EqualPrices(const EqualPrices&) = delete;
-  EqualPrices& operator=(const EqualPrices&) = delete;
+  PricesThatCut(const PricesThatCut&) = delete;
+  PricesThatCut& operator=(const PricesThatCut&) = delete;
 
  private:
   Runtime& runtime_;
@@ -136,7 +137,7 @@ RANK_TEST(
   for (const bool reverse : {false, true}) {
     CAPTURE(reverse);
     const auto expected = after_halos(ctx, "auto", "host", reverse);
-    const EqualPrices equal(ctx);
+    const PricesThatCut prices(ctx);
     for (const auto& mode : Driver::modes()) {
       CAPTURE(mode);
       const auto got = after_halos(ctx, kBothNetworks, mode, reverse);
