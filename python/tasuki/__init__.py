@@ -92,6 +92,7 @@ from .offline import (
     plan_redistribute,
     plan_transfer,
 )
+from .splits import choose_split
 
 __all__ = [
     "Advice",
@@ -146,6 +147,7 @@ __all__ = [
     "__version__",
     "advise",
     "blocks_of",
+    "choose_split",
     "find_entries",
     "get_include",
     "in_place",

@@ -167,3 +167,55 @@ def test_what_is_wrong_is_named(context):
         )
         refused("'source'", mixed, (b, dealt))
     tasuki.Redistribute(context, (a, slabs), (b, dealt)).run()
+
+
+def pencils(shape):
+    """From lines along z to lines along y to lines along x."""
+    nx, ny, nz = shape
+
+    def moves(split):
+        p, q = split
+        along_z = tasuki.ArrayDistribution((nx, ny, nz), (p, q, 1))
+        along_y = tasuki.ArrayDistribution((nx, nz, ny), (p, q, 1))
+        along_x = tasuki.ArrayDistribution((ny, nz, nx), (p, q, 1))
+        return [(along_z, along_y, (0, 2, 1)), (along_y, along_x, (2, 1, 0))]
+
+    return moves
+
+
+@pytest.mark.parametrize("tune", [0, 3])
+def test_the_process_grid_that_is_predicted_or_measured_to_be_the_quickest(context, tune):
+    moves = pencils((23, 19, 17))
+    split = tasuki.choose_split(context, moves, dtype="float32", tune=tune)
+    assert split[0] * split[1] == context.size
+    root = np.array(split)
+    tasuki.Broadcast(context, 0, root).run()
+    assert tuple(root) == split  # on all ranks
+    if tune == 0:
+        assert split == tasuki.choose_split(tasuki.machine_of(context), moves, dtype="float32")
+
+
+def test_the_process_grid_off_line():
+    # Two islands of four: lines that stay inside of an island go first.
+    machine = tasuki.Machine.uniform(8, 8, 4)
+    tried = []
+
+    def moves(split):
+        tried.append(split)
+        return pencils((64, 64, 64))(split)
+
+    split = tasuki.choose_split(machine, moves)
+    assert tried == [(1, 8), (2, 4), (4, 2), (8, 1)]
+
+    def seconds(split):
+        plans = [
+            tasuki.plan_redistribute(machine, a, b, dtype="complex128", axes=x, shared=True) for a, b, x in moves(split)
+        ]
+        return sum(plan.predict().seconds for plan in plans)
+
+    assert seconds(split) == min(map(seconds, [(1, 8), (2, 4), (4, 2), (8, 1)]))
+
+
+def test_a_process_grid_that_cannot_be_tried():
+    with pytest.raises(tasuki.Error, match="argument 'tune' is 2; it must be 0 or more, and 0 off line"):
+        tasuki.choose_split(tasuki.Machine.uniform(2, 2), pencils((4, 4, 4)), tune=2)
