@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "layout/nest_loop.hpp"
 
@@ -59,14 +58,25 @@ void transpose(const StridedCopy::Dim& down, const StridedCopy::Dim& across, con
   }
 }
 
+// Without a dimension, and what comes after it moves up.
+StridedCopy::Dim take(StridedCopy& copy, std::int32_t dimension) {
+  const auto at = copy.dims.begin() + dimension;
+  const StridedCopy::Dim taken = *at;
+  std::copy(at + 1, copy.dims.begin() + copy.ndims, at);
+  --copy.ndims;
+  return taken;
+}
+
 template <std::int64_t Bytes>
 void copy_transpose(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
+  const Turned dims = *turned(copy);
   StridedCopy outer = copy;
-  StridedCopy::Dim across = outer.dims[--outer.ndims];
-  StridedCopy::Dim down = outer.dims[--outer.ndims];
-  if (across.dst_stride != Bytes) std::swap(across, down);
-  for_each_block<false>(outer, src, dst,
-                        [&](const std::byte* from, std::byte* to) { transpose<Bytes>(down, across, from, to); });
+  const StridedCopy::Dim last = take(outer, std::max(dims.down, dims.across));
+  const StridedCopy::Dim first = take(outer, std::min(dims.down, dims.across));
+  const bool down_first = dims.down < dims.across;
+  for_each_block<false>(outer, src, dst, [&](const std::byte* from, std::byte* to) {
+    transpose<Bytes>(down_first ? first : last, down_first ? last : first, from, to);
+  });
 }
 
 bool far(std::int64_t stride) {
@@ -75,18 +85,23 @@ bool far(std::int64_t stride) {
 
 }  // namespace
 
+std::optional<Turned> turned(const StridedCopy& copy) {
+  if (copy.listed() || (copy.block != 4 && copy.block != 8 && copy.block != 16)) return {};
+  Turned found{-1, -1};
+  for (std::int32_t d = 0; d < copy.ndims; ++d) {
+    const auto [count, src_stride, dst_stride] = copy.dims[static_cast<std::size_t>(d)];
+    if (count < kLeast) continue;
+    if (src_stride == copy.block && far(dst_stride)) found.down = d;
+    if (dst_stride == copy.block && far(src_stride)) found.across = d;
+  }
+  if (found.down < 0 || found.across < 0) return {};
+  return found;
+}
+
 CopyFunction select_transpose(const StridedCopy& copy) {
-  if (copy.ndims < 2) return nullptr;
-  const std::int64_t block = copy.block;
-  StridedCopy::Dim across = copy.dims[copy.ndims - 1];
-  StridedCopy::Dim down = copy.dims[copy.ndims - 2];
-  if (across.dst_stride != block) std::swap(across, down);
-  const bool turns = across.dst_stride == block && far(across.src_stride) && down.src_stride == block &&
-                     far(down.dst_stride) && std::min(down.count, across.count) >= kLeast;
-  if (!turns) return nullptr;
-  if (block == 4) return copy_transpose<4>;
-  if (block == 8) return copy_transpose<8>;
-  return block == 16 ? copy_transpose<16> : nullptr;
+  if (!turned(copy)) return nullptr;
+  if (copy.block == 4) return copy_transpose<4>;
+  return copy.block == 8 ? copy_transpose<8> : copy_transpose<16>;
 }
 
 }  // namespace tasuki

@@ -40,7 +40,9 @@ Expected expected_of(const Problem& problem, const Facts& facts, const std::vect
     expected.move = {move.src_rank,
                      move.dst_rank,
                      move.bytes(),
-                     move.runs(),
+                     facts.of(move.src_rank, move.src).memory == Memory::host
+                         ? move.runs_on_host() + move.turned_lines()
+                         : move.runs(),
                      move.whole,
                      move.mutual,
                      facts.of(move.src_rank, move.src).shared,

@@ -46,8 +46,10 @@ struct Move {
   int part = 0;
   std::string label;  ///< for people: `p face +0`
   std::int64_t bytes() const;
-  std::int64_t runs() const;         ///< contiguous runs on the more scattered side
-  std::int64_t descriptors() const;  ///< strided rows of blocks, which one descriptor each names
+  std::int64_t runs() const;          ///< contiguous runs on the more scattered side
+  std::int64_t descriptors() const;   ///< strided rows of blocks, which one descriptor each names
+  std::int64_t turned_lines() const;  ///< cache lines of what the host's copies turn from rows into columns
+  std::int64_t runs_on_host() const;  ///< the others' runs
   /// Whether most runs are shorter than a cache line.
   bool shares_lines() const { return bytes() < 64 * runs(); }
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "layout/cut.hpp"
+#include "layout/transpose_kernels.hpp"
 
 namespace tasuki {
 
@@ -43,6 +44,19 @@ std::int64_t Move::bytes() const {
 std::int64_t Move::runs() const {
   std::int64_t sum = 0;
   for (const auto& copy : copies) sum += copy.blocks();
+  return sum;
+}
+
+std::int64_t Move::turned_lines() const {
+  constexpr std::int64_t kLine = 64;
+  std::int64_t sum = 0;
+  for (const auto& copy : copies) sum += turned(copy) ? (copy.bytes() + kLine - 1) / kLine : 0;
+  return sum;
+}
+
+std::int64_t Move::runs_on_host() const {
+  std::int64_t sum = 0;
+  for (const auto& copy : copies) sum += turned(copy) ? 0 : copy.blocks();
   return sum;
 }
 

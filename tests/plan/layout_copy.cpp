@@ -2,10 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "layout/kernel_trial.hpp"
+#include "layout/transpose_kernels.hpp"
 #include "layout_model.hpp"
+#include "protocols/move.hpp"
 
 using tasuki::CopyHint;
 using tasuki::kMaxDims;
@@ -94,18 +97,20 @@ TEST_CASE("copy kernels: rows become columns, in whole tiles and parts of them, 
   for (const std::int64_t block : {4, 8, 16}) {
     for (const std::int64_t rows : {15, 16, 17, 32, 45, 64, 71}) {
       for (const std::int64_t columns : {16, 31, 33, 70}) {
-        for (const bool swapped : {false, true}) {
-          for (const std::int64_t planes : {1, 3}) {
+        for (const std::int64_t planes : {1, 3}) {
+          const StridedCopy::Dim plane{planes, (rows + 2) * columns * block, rows * (columns + 3) * block};
+          const StridedCopy::Dim down{rows, block, (columns + 3) * block};
+          const StridedCopy::Dim across{columns, (rows + 2) * block, block};
+          // As `z, y, x` to `x, y, z` has them, the two need not be neighbours.
+          for (const auto& dims : {std::array{plane, down, across}, std::array{plane, across, down},
+                                   std::array{down, plane, across}, std::array{across, down, plane}}) {
             StridedCopy copy{5, 3, block, 3, {}};
-            const StridedCopy::Dim down{rows, block, (columns + 3) * block};
-            const StridedCopy::Dim across{columns, (rows + 2) * block, block};
-            copy.dims[0] = {planes, (rows + 2) * columns * block, rows * (columns + 3) * block};
-            copy.dims[swapped ? 2 : 1] = down;
-            copy.dims[swapped ? 1 : 2] = across;
+            std::copy(dims.begin(), dims.end(), copy.dims.begin());
             CAPTURE(describe(copy));
+            CHECK(turned(copy).has_value() == (rows >= 16));
             check_copy(random, copy, copy, CopyHint::cached);
             StridedCopy back = copy;  // the source from its last column to its first
-            auto& turned = back.dims[swapped ? 1 : 2];
+            auto& turned = *std::find(back.dims.begin(), back.dims.end(), across);
             back.src_offset += (columns - 1) * turned.src_stride;
             turned.src_stride = -turned.src_stride;
             check_copy(random, back, back, CopyHint::cached);
@@ -114,6 +119,20 @@ TEST_CASE("copy kernels: rows become columns, in whole tiles and parts of them, 
       }
     }
   }
+}
+
+TEST_CASE("what turns rows into columns costs the lines that it touches, and not its numbers") {
+  tasuki::Move move;
+  StridedCopy copy{0, 0, 8, 2, {}};
+  copy.dims[0] = {64, 8, 64 * 8};
+  copy.dims[1] = {64, 64 * 8, 8};
+  move.copies = {copy};
+  CHECK(move.runs() == 64 * 64);
+  CHECK(move.runs_on_host() == 0);
+  CHECK(move.turned_lines() == 64 * 64 / 8);
+  move.copies[0].dims[1].dst_stride = 16;  // no longer dense
+  CHECK(move.runs_on_host() == 64 * 64);
+  CHECK(move.turned_lines() == 0);
 }
 
 TEST_CASE("copy kernels: every block size, 0 to 7 dimensions, any alignment and direction, both hints") {
