@@ -207,7 +207,7 @@ void Curves::tell(CostSection& section) const {
 
 Curves measure_curves(const Context& context, const Path& path, int partner, const CurveRoom& room, bool largest) {
   const int me = context.rank();
-  const bool within = path.joins(runtime_of(context).machine, 0, 0);
+  const bool within = path.joins(runtime_of(context).machine(), 0, 0);
   const int other = me == 0 ? partner : 0;
   Curves curves;
   const auto measure = [&](const auto& from, const auto& to, const Sizes& sizes, Curves::Times& one,

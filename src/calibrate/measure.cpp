@@ -21,6 +21,7 @@
 #include "calibrate/plausible.hpp"
 #include "calibrate/profile_file.hpp"
 #include "layout/encoding.hpp"
+#include "machine/derived.hpp"
 #include "operations/state.hpp"
 #include "session/collective.hpp"
 #include "session/gpus.hpp"
@@ -49,7 +50,7 @@ constexpr const char* kDoing = "measuring the machine";
 // The rank with which rank 0 measures the path: the farthest rank that the path joins with rank 0 (another host is
 // farther than another island, that is farther than the same island). -1 if there is none.
 int partner_for(const Context& context, const Path& path) {
-  const Machine& machine = runtime_of(context).machine;
+  const Machine& machine = runtime_of(context).machine();
   if (machine.unusable.contains(path.name)) return -1;
   int best = -1;
   int farthest = -1;
@@ -107,7 +108,7 @@ class Measuring {
   std::shared_ptr<std::byte> room() const {
     return on_gpu() ? runtime().gpus->allocate(bytes()) : shared_alloc(context_, bytes());
   }
-  bool plain_with(int partner) const { return !on_gpu() && runtime().machine.same_island(0, partner); }
+  bool plain_with(int partner) const { return !on_gpu() && runtime().machine().same_island(0, partner); }
   template <class Measure>
   std::optional<Times> told_by_root(const std::string& what, int partner, const Measure& measure) const;
   Times measure_between(const Path& path, int partner) const;
@@ -131,7 +132,7 @@ class Measuring {
 Measuring::Measuring(const Context& context, Memory memory) : context_(context), memory_(memory) {
   for (const Path& path : all_paths()) {
     const int partner = partner_for(context, path);
-    const bool known = runtime().machine.cost(path.name).measured && !runtime().doubtful.contains(path.name);
+    const bool known = runtime().machine().cost(path.name).measured && !runtime().doubtful.contains(path.name);
     if (path.memory != memory || known || partner < 0) continue;
     paths_.push_back({&path, partner});
     if (plain_with(partner)) plain_.try_emplace(partner);
@@ -258,7 +259,7 @@ void Measuring::look_around() {
 void Measuring::measure_curves_of_hosts() {
   // The other rank of a path's curves: its partner, or for copies within a rank one that copies beside. -1: none.
   const auto other_of = [&](const Measured& one) {
-    const Machine& machine = runtime().machine;
+    const Machine& machine = runtime().machine();
     for (int rank = 1; one.partner == 0 && rank < context_.size(); ++rank)
       if (machine.same_host(0, rank)) return rank;
     return one.partner > 0 ? one.partner : -1;
@@ -366,14 +367,19 @@ void doubt_prices(Runtime& runtime) {
       for (const auto& [path, spread] : one.spread) runtime.doubtful.insert(path);
 }
 
+std::map<std::string, PathCost> costs_of(const Profile& profile) {
+  std::map<std::string, PathCost> costs;
+  for (const auto& [path, section] : profile.sections()) costs[path] = cost_of(section);
+  return costs;
+}
+
 // Reads the profile that an earlier run has left, if there is one. A part has its parent's prices. Collective.
 void read_profile(Runtime& runtime) {
   if (runtime.is_part()) return;
   const Profile kept = load_profile(runtime);
-  for (const auto& [path, section] : kept.sections()) runtime.machine.costs[path] = cost_of(section);
-  runtime.machine.corrections = kept.corrections();
   runtime.provenance = kept.provenance();
-  runtime.machine.source = described(runtime.provenance);
+  Machine known = with_costs(runtime.machine(), costs_of(kept), described(runtime.provenance));
+  runtime.replace_machine(with_corrections(std::move(known), kept.corrections()));
   if (runtime.settings().profile.empty()) doubt_prices(runtime);
 }
 
@@ -401,10 +407,9 @@ void calibrate(const Context& context) {
   runtime.doubtful.clear();
   if (newer.empty() && !again) return;
   // They hold for the prices that were there.
-  std::erase_if(runtime.machine.corrections,
+  std::vector<Correction> corrections = runtime.machine().corrections;
+  std::erase_if(corrections,
                 [&](const Correction& one) { return std::ranges::find(replaced, one.memory) != replaced.end(); });
-  // All new prices take effect together. Until then every measuring transfer is planned with the same ones.
-  for (const auto& [path, section] : found.sections()) runtime.machine.costs[path] = cost_of(section);
   // Date and load are rank 0's.
   const auto text = text_of_root(runtime, json_of(newer).dump(), kDoing);
   const auto fail = [](const std::string& place, const std::string& what) {
@@ -412,7 +417,9 @@ void calibrate(const Context& context) {
   };
   for (Provenance& one : provenance_of(nlohmann::json::parse(text), "provenance", fail))
     add_provenance(runtime.provenance, std::move(one));
-  runtime.machine.source = described(runtime.provenance);
+  // All new prices take effect together. Until then every measuring transfer is planned with the same ones.
+  Machine known = with_costs(runtime.machine(), costs_of(found), described(runtime.provenance));
+  runtime.replace_machine(with_corrections(std::move(known), std::move(corrections)));
   keep_profile(runtime);
 }
 

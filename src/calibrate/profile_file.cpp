@@ -113,8 +113,8 @@ bool crowded(const Runtime& runtime) {
 bool keep_profile(Runtime& runtime) {
   if (crowded(runtime) || runtime.is_part()) return false;
   Profile profile;
-  for (const auto& [path, cost] : runtime.machine.costs) profile.set(path, section_of(cost));
-  profile.set_corrections(runtime.machine.corrections);
+  for (const auto& [path, cost] : runtime.machine().costs) profile.set(path, section_of(cost));
+  profile.set_corrections(runtime.machine().corrections);
   profile.set_provenance(runtime.provenance);
   save_profile(runtime, profile);
   return true;

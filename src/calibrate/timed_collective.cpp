@@ -109,7 +109,7 @@ TimedCollective::TimedCollective(const Context& context, const CollectiveShape& 
                                  const Room& room)
     : context_(context),
       operation_(
-          made(context, shape, room, options_of(shape, Collective(runtime_of(context).machine, shape), candidate))) {
+          made(context, shape, room, options_of(shape, Collective(runtime_of(context).machine(), shape), candidate))) {
   if (shape.memory == Memory::host) {
     barrier_.emplace(context, inline_engine());
     return;

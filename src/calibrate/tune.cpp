@@ -11,6 +11,7 @@
 #include "calibrate/timed_collective.hpp"
 #include "collectives/bound.hpp"
 #include "collectives/measuring.hpp"
+#include "machine/derived.hpp"
 #include "operations/state.hpp"
 #include "session/trace.hpp"
 #include "tasuki/error.hpp"
@@ -90,7 +91,7 @@ bool same(const Candidate& a, const Candidate& b) {
 class Tuner {
  public:
   Tuner(const Context& context, const TuneOptions& options)
-      : context_(context), options_(options), machine_(runtime_of(context).machine) {
+      : context_(context), options_(options), machine_(runtime_of(context).machine()) {
     for (const auto& rank : machine_.ranks) islands_.insert(rank.island);
   }
 
@@ -195,7 +196,11 @@ Tuned tune_collectives(const Context& context, const TuneOptions& options) {
   rooms.emplace_back(context, options.memory, room_bytes, true);
   if (options.memory == Memory::host) rooms.emplace_back(context, options.memory, room_bytes, false);
   // What is made to be measured is what its options say, whatever was known before.
-  const std::vector<Correction> before = std::exchange(runtime.machine.corrections, {});
+  const std::vector<Correction> before = runtime.machine().corrections;
+  const auto correct_by = [&](std::vector<Correction> corrections) {
+    runtime.replace_machine(with_corrections(runtime.machine(), std::move(corrections)));
+  };
+  correct_by({});
   Tuned tuned;
   Tuner tuner(context, options);
   try {
@@ -208,7 +213,7 @@ Tuned tune_collectives(const Context& context, const TuneOptions& options) {
       }
     }
   } catch (...) {
-    runtime.machine.corrections = before;
+    correct_by(before);
     throw;
   }
   const auto replaced = [&](const Correction& one) {
@@ -216,10 +221,11 @@ Tuned tune_collectives(const Context& context, const TuneOptions& options) {
            std::any_of(kinds.begin(), kinds.end(),
                        [&](const CollectiveKind kind) { return one.collective == to_string(kind); });
   };
-  for (const Correction& one : before)
-    if (!replaced(one)) runtime.machine.corrections.push_back(one);
-  const std::vector<Correction>& found = tuner.corrections();
-  runtime.machine.corrections.insert(runtime.machine.corrections.end(), found.begin(), found.end());
+  std::vector<Correction> now = tuner.corrections();
+  std::vector<Correction> kept = before;
+  std::erase_if(kept, replaced);
+  now.insert(now.begin(), kept.begin(), kept.end());
+  correct_by(std::move(now));
   tuned.kept = keep_profile(runtime);
   return tuned;
 }

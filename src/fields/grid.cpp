@@ -26,7 +26,7 @@ Grid::Grid(const Context& context, std::vector<std::int64_t> extents, GridOption
   auto shape = std::make_shared<Shape>();
   Agreement agreement(runtime, "Grid");
   try {
-    static_cast<Placement&>(*shape) = placed(extents, options, runtime.machine);
+    static_cast<Placement&>(*shape) = placed(extents, options, runtime.machine());
   } catch (const std::exception& error) {  // also of a rank that has no memory left: all ranks must throw
     agreement.complain(error);
   }

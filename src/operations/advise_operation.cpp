@@ -29,7 +29,7 @@ Advice advise(const Operation& operation, double computation) {
   Runtime& runtime = runtime_of(operation.context());
   Agreement(runtime, "advise").same("computation", fmt::format("{}", computation)).check();
   const std::vector<Plan> plans = plans_of_all(runtime, "advise", [&] { return operation.plan(); });
-  Machine machine = runtime.machine;
+  Machine machine = runtime.machine();
   machine.cores = cores_of_a_host(runtime.topology().processes);
   return advise(plans, machine, computation);
 }

@@ -41,7 +41,7 @@ Description describe(const Context& context, CollectiveCall call, const void* in
   const void* marked = shape.kind == CollectiveKind::scatter ? out : in;
   call.marked = shape.in_place = marked == in_place && shape.kind != CollectiveKind::broadcast;
   call.has_function = combine != nullptr;
-  CollectiveOfRank own(runtime.machine, runtime.rank(), std::move(call), engine_named(runtime, options.engine),
+  CollectiveOfRank own(runtime.machine(), runtime.rank(), std::move(call), engine_named(runtime, options.engine),
                        options.tune);
   Description d = description_of(context, own, {in, out});
   d.combine = combine;

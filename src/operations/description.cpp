@@ -157,7 +157,7 @@ std::vector<UserBuffer> buffers_of(const Problem& problem, const std::vector<Mem
 Description described_among(Runtime& runtime, RankShape& shape, const Addresses& memory,
                             const std::vector<int>& peers) {
   const std::string operation = shape.operation();
-  if (const std::string wrong = shape.complaint(runtime.machine); !wrong.empty())
+  if (const std::string wrong = shape.complaint(runtime.machine()); !wrong.empty())
     throw Error(fmt::format("{}: rank {}: {}", operation, runtime.rank(), wrong));
   Description d(runtime, operation, peers);
   d.problem.operation = shape.name();
@@ -175,7 +175,7 @@ Description described_among(Runtime& runtime, RankShape& shape, const Addresses&
           wrong = fmt::format("{} is on a GPU; call use_gpu on all ranks first", uses[b].called);
       d.agreement.complain(wrong);
       if (!wrong.empty()) return;
-      d.problem = shape.problem(runtime.machine);
+      d.problem = shape.problem(runtime.machine());
       d.buffers = buffers_of(d.problem, uses, arguments, {});
     } catch (const Error& error) {
       d.agreement.complain(error);
@@ -234,7 +234,7 @@ Description described(const Context& context, RankShape& shape, const Addresses&
   Agreement agreement(runtime, operation);
   for (const auto& [name, value] : shape.agreed()) agreement.same(name, value);
   d.attempt.locally("checking arguments", [&] {
-    agreement.complain(shape.complaint(runtime.machine));
+    agreement.complain(shape.complaint(runtime.machine()));
     if (!agreement.complains() && !shape.hears_sizes()) check_memory(agreement);
   });
   d.attempt.complain_to(agreement, operation);
@@ -247,11 +247,12 @@ Description described(const Context& context, RankShape& shape, const Addresses&
     d.attempt.complain_to(of_memory, operation);
     of_memory.check();
   }
+  OperationMachine own(runtime);
   const auto choosing = shape.choosing();
   if (choosing) {
     d.where = settle_choosing(runtime, d.attempt, shape, *choosing, arguments);
     (void)machine_for(context, choosing->path);
-    if (*d.where == Memory::host) leave_to_engine(runtime, choosing->engine);
+    if (*d.where == Memory::host) own.leave_to_engine(choosing->engine);
   } else {
     d.where = settle_memory(runtime, d.attempt, operation, arguments, false).memory;
     if (*d.where == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
@@ -259,7 +260,7 @@ Description described(const Context& context, RankShape& shape, const Addresses&
   shape.found(*d.where);
   d.attempt.locally("listing what is moved", [&] {
     try {
-      std::vector<Arrangement> arrangements = shape.arrangements(runtime.machine);
+      std::vector<Arrangement> arrangements = shape.arrangements(*own);
       d.predicted = arrangements.front().predicted;
       for (Arrangement& one : arrangements) {
         std::vector<UserBuffer> buffers = buffers_of(one.problem, uses, arguments, d.where);
@@ -288,11 +289,11 @@ Description description_with(const Context& context, RankShape& shape, std::vect
   Runtime& runtime = runtime_of(context);
   Description d(runtime, shape.operation());
   for (const auto& [name, value] : shape.agreed()) d.agreement.same(name, value);
-  d.agreement.complain(shape.complaint(runtime.machine));
+  d.agreement.complain(shape.complaint(runtime.machine()));
   if (d.agreement.complains()) return d;
   d.attempt.locally("listing what is moved", [&] {
     try {
-      d.problem = shape.problem(runtime.machine);
+      d.problem = shape.problem(runtime.machine());
     } catch (const Error& error) {
       d.agreement.complain(error);
       return;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "layout/encoding.hpp"
+#include "machine/derived.hpp"
 #include "session/collective.hpp"
 
 namespace tasuki {
@@ -44,15 +45,15 @@ double ratio(const Finding& one) {
 
 // The same on every rank.
 void correct(Runtime& runtime, const Finding& one) {
-  Machine& machine = runtime.machine;
+  const Machine& machine = runtime.machine();
   const Path& path = path_named(one.path);
   const double wanted = one.price * ratio(one);
   const PathCost cost = machine.cost(one.path);
   const PathCost better = corrected(machine, path, cost, one.move, wanted);
   if (better == cost) return;  // another operation has had it corrected
-  machine.costs[one.path] = better;
-  machine.source += fmt::format("; {} corrected: {} bytes take {:.2f} us, not {:.2f}", one.path, one.move.bytes,
-                                wanted * 1e6, one.price * 1e6);
+  const std::string source = fmt::format("{}; {} corrected: {} bytes take {:.2f} us, not {:.2f}", machine.source,
+                                         one.path, one.move.bytes, wanted * 1e6, one.price * 1e6);
+  runtime.replace_machine(with_costs(machine, {{one.path, better}}, source));
   if (runtime.rank() == 0)
     fmt::print(stderr,
                "tasuki: {} takes {:.2f} us or more where {:.2f} were predicted: for what is made from now on, {} bytes "
@@ -109,7 +110,7 @@ bool EpochWatch::ended(Runtime& runtime) {
   spent_ += now() - begin_;
   const bool counts = std::exchange(counts_, true);
   // Pages are new in the first epochs: a ring has memory for many of them, each with pages of its own.
-  if (++seen_ <= runtime.machine.constants.eager_most_epochs) return true;
+  if (++seen_ <= runtime.machine().constants.eager_most_epochs) return true;
   if (counts) least_ = counted_++ == 0 ? spent_ : std::min(least_, spent_);
   if (counted_ < kCounted) return seen_ < kMostSeen;
   finding_.least = static_cast<double>(least_) * 1e-9;

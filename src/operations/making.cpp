@@ -47,14 +47,9 @@ void check_tune(Agreement& agreement, const OperationOptions& options, int direc
   agreement.check();
 }
 
-// Two ranks that plan by themselves connect what only they need. What cannot be used is told anew for every operation.
-// Both call it, or neither, with facts that both know.
-void machine_between(Runtime& runtime, const std::vector<int>& peers, const Facts& facts, const std::string& wanted) {
-  const auto on_gpu = [&](int rank) {
-    return facts.of(rank, 0).memory == Memory::device || facts.of(rank, 1).memory == Memory::device;
-  };
-  if (on_gpu(runtime.rank()) && on_gpu(peers[0]))
-    runtime.machine.unusable = runtime.transports->prepare_pair(runtime, peers[0], wanted);
+// Whether the rank's part of what two ranks make by themselves is on a GPU. Both know the facts.
+bool on_gpu(const Facts& facts, int rank) {
+  return facts.of(rank, 0).memory == Memory::device || facts.of(rank, 1).memory == Memory::device;
 }
 
 }  // namespace
@@ -188,18 +183,19 @@ Expected Operation::State::plan_and_run(Attempt& attempt, const Description& des
     }
     facts.set(runtime.rank(), std::move(mine));
   });
+  OperationMachine own(runtime);
   if (description.among) {
-    runtime.machine.unusable = runtime.transports->unusable();
+    see_usable_paths(runtime);
     if (peers_.size() == 1 && runtime.gpus) {
       (void)attempt.exchange(peers_, [](std::size_t, Encoder&) {});  // whether both go on
-      if (!attempt.failing()) machine_between(runtime, peers_, facts, problem.wanted);
+      if (!attempt.failing() && on_gpu(facts, runtime.rank()) && on_gpu(facts, peers_[0]))
+        own.connect(peers_[0], problem.wanted);
     }
   }
-  const Machine& machine = runtime.machine;
   std::vector<Decision> decisions;
   attempt.locally("choosing paths", [&] {
-    leave_to_engine(runtime, engine);
-    decisions = choose(machine, problem, facts);
+    own.leave_to_engine(engine);
+    decisions = choose(*own, problem, facts);
   });
   told = attempt.exchange(peers_, [&](std::size_t p, Encoder& to) {
     std::vector<Decision> to_peer;
@@ -217,8 +213,8 @@ Expected Operation::State::plan_and_run(Attempt& attempt, const Description& des
     const std::optional<Problem> cut = in_parts(problem, of_rank);
     const Problem& decided = cut ? *cut : problem;
     const auto choices = tasuki::settle(decided, of_rank);
-    plan = emit(machine, decided, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
-    explanation_ = tasuki::explain(machine, decided, facts, choices, plan);
+    plan = emit(*own, decided, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
+    explanation_ = tasuki::explain(*own, decided, facts, choices, plan);
     expected = expected_of(decided, facts, choices);
   });
   run_on(attempt, std::move(plan), engine, options);

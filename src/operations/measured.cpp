@@ -54,14 +54,14 @@ std::string Operation::State::measured() {
   executor_->keep_times();
   engine_->tell();
   const Measured measured = medians(executor_->recorder()->kept(), plan().commands.size());
-  if (measured.epochs > 0) return compared(plan(), runtime_of(context_).machine, measured);
+  if (measured.epochs > 0) return compared(plan(), runtime_of(context_).machine(), measured);
   return "measured: nothing yet; times are kept from now on: run some epochs and ask again\n";
 }
 
 Prediction predict(const Operation& operation) {
   Runtime& runtime = runtime_of(operation.context());
   const std::vector<Plan> plans = plans_of_all(runtime, "predict", [&] { return operation.plan(); });
-  return predict(plans, runtime.machine);
+  return predict(plans, runtime.machine());
 }
 
 }  // namespace tasuki

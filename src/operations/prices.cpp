@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "machine/derived.hpp"
 #include "operations/state.hpp"
 #include "paths/path.hpp"
 #include "session/gpus.hpp"
@@ -34,15 +35,21 @@ CalibrationHook::CalibrationHook(Calibrate calibrate) {
   hook() = calibrate;
 }
 
+void see_usable_paths(Runtime& runtime) {
+  auto unusable = runtime.transports->unusable();
+  if (unusable == runtime.machine().unusable) return;  // a machine of many ranks is not copied for nothing
+  runtime.replace_machine(with_unusable(runtime.machine(), std::move(unusable)));
+}
+
 const Machine& machine_for(const Context& context, const std::string& wanted) {
   Runtime& runtime = runtime_of(context);
-  Machine& machine = runtime.machine;
   if (runtime.all_have_findings && !runtime.pricing) runtime.findings->settle(runtime);
   const auto look = [&] {
     if (runtime.gpus) runtime.transports->prepare(runtime, wanted);
-    machine.unusable = runtime.transports->unusable();
+    see_usable_paths(runtime);
   };
   look();
+  const Machine& machine = runtime.machine();
   std::string usable;
   for (const Path& path : all_paths())
     if (can_be_used(machine, path)) usable += path.name + ' ';
@@ -66,13 +73,21 @@ std::string engine_named(const Runtime& runtime, const std::string& option) {
   return runtime.settings().engine != "auto" ? runtime.settings().engine : "inline";
 }
 
-void leave_to_engine(Runtime& runtime, const std::string& engine) {
-  if (!engine_is_threaded(engine) || runtime.topology().threads || runtime.thread_level() >= MPI_THREAD_MULTIPLE)
+void OperationMachine::leave_to_engine(const std::string& engine) {
+  if (!engine_is_threaded(engine) || runtime_.topology().threads || runtime_.thread_level() >= MPI_THREAD_MULTIPLE)
     return;
-  runtime.machine.unusable["mpi"] =
-      "engine '" + engine +
-      "' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was started with less; use engine "
-      "'inline' or start MPI with MPI_Init_thread";
+  own_ = without_path(**this, "mpi",
+                      "engine '" + engine +
+                          "' with path 'mpi' needs MPI_THREAD_MULTIPLE, but MPI was started with less; use engine "
+                          "'inline' or start MPI with MPI_Init_thread");
+}
+
+void OperationMachine::connect(int peer, const std::string& wanted) {
+  own_ = with_unusable(**this, runtime_.transports->prepare_pair(runtime_, peer, wanted));
+}
+
+const Machine& OperationMachine::operator*() const {
+  return own_ ? *own_ : runtime_.machine();
 }
 
 Machine machine_of(const Context& context) {

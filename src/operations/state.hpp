@@ -71,8 +71,26 @@ const Machine& machine_for(const Context& context, const std::string& wanted = "
 
 /// The engine that an option names: `auto` on host memory is TASUKI_ENGINE, else `inline`.
 std::string engine_named(const Runtime& runtime, const std::string& option);
-/// Leaves out the paths of the runtime's machine that this engine cannot drive here, after `machine_for`.
-void leave_to_engine(Runtime& runtime, const std::string& engine);
+/// The context's machine shows which paths can be used now, without setting up what is missing. Local; the same on all
+/// ranks.
+void see_usable_paths(Runtime& runtime);
+
+/// The machine as one operation sees it, which other operations do not: the context's own, or a copy once something
+/// holds for this operation only.
+class OperationMachine {
+ public:
+  explicit OperationMachine(Runtime& runtime) : runtime_(runtime) {}
+  /// Leaves out the paths that this engine cannot drive here.
+  void leave_to_engine(const std::string& engine);
+  /// This rank and `peer`, whose memory is on GPUs, connect what only they need. Both call it, or neither.
+  void connect(int peer, const std::string& wanted);
+  const Machine& operator*() const;
+
+ private:
+  Runtime& runtime_;
+  std::optional<Machine> own_;
+};
+
 /// Measures what the machine lacks prices for. Set at load time by the room that measures (calibrate/), which itself
 /// makes operations.
 struct CalibrationHook {

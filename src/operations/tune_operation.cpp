@@ -219,7 +219,7 @@ void Operation::State::choose_by_trial(Description& description, OperationOption
     const std::string forced = wanted_by(problem, options, runtime);
     if (forced != "auto") problem.wanted = forced;
     if (!description.among) machine_for(context_, problem.wanted);
-    all = by_path(runtime.machine, problem, description.buffers, where_);
+    all = by_path(runtime.machine(), problem, description.buffers, where_);
   }
   std::optional<Stand> stand;
   Agreement outcome = makers.agreement(name_);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "layout/encoding.hpp"
+#include "machine/derived.hpp"
 #include "session/collective.hpp"
 #include "session/departures.hpp"
 #include "session/runtime.hpp"
@@ -175,10 +176,10 @@ void Gpus::find_shared() {
 
 namespace {
 
-// Sets the groups in the machine that the planner sees: ranks that can all access each other's GPU memory. Each rank
-// joins the first group of which it can access every member.
-void group_gpus(Runtime& runtime) {
-  Machine& machine = runtime.machine;
+// The machine with groups of ranks that can all access each other's GPU memory. Each rank joins the first group of
+// which it can access every member.
+Machine with_groups(const Runtime& runtime) {
+  std::vector<int> numbers;
   std::vector<std::vector<int>> groups;
   for (int rank = 0; rank < runtime.size(); ++rank) {
     std::size_t g = 0;
@@ -186,10 +187,11 @@ void group_gpus(Runtime& runtime) {
     while (g < groups.size() && !std::all_of(groups[g].begin(), groups[g].end(), reaches)) ++g;
     if (g == groups.size()) groups.emplace_back();
     groups[g].push_back(rank);
-    machine.ranks[static_cast<std::size_t>(rank)].gpus = static_cast<std::int32_t>(g);
+    numbers.push_back(static_cast<int>(g));
   }
-  for (int rank = 0; rank < runtime.size() && machine.gpu_reason.empty(); ++rank)
-    machine.gpu_reason = runtime.gpus->why_not(rank);
+  std::string reason;
+  for (int rank = 0; rank < runtime.size() && reason.empty(); ++rank) reason = runtime.gpus->why_not(rank);
+  return with_gpus(runtime.machine(), numbers, reason);
 }
 
 }  // namespace
@@ -202,7 +204,7 @@ Gpus& gpu_memory(Runtime& runtime) {
     if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why, ErrorKind::not_possible);
     agreement.settle();
     runtime.gpus = Gpus::find_out(runtime);
-    group_gpus(runtime);
+    runtime.replace_machine(with_groups(runtime));
   }
   return *runtime.gpus;
 }

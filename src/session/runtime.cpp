@@ -129,7 +129,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
   cut_islands(topology_, settings_.island);
   place_ = topology_.processes[static_cast<std::size_t>(rank())].local;
   if (!settings_.trace.empty()) begin_trace(settings_.trace, topology_, comm());
-  machine.source = "measured";
+  machine_.source = "measured";
   complete();
 }
 
@@ -142,10 +142,10 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
   chosen_gpu_ = parent.gpus ? parent.gpus->ordinal() : parent.chosen_gpu_;
   meet();
   inherit_islands(topology_, parent.topology_, ranks);
-  machine.source = parent.machine.source;
-  machine.costs = parent.machine.costs;
-  machine.constants = parent.machine.constants;
-  machine.corrections = parent.machine.corrections;
+  machine_.source = parent.machine_.source;
+  machine_.costs = parent.machine_.costs;
+  machine_.constants = parent.machine_.constants;
+  machine_.corrections = parent.machine_.corrections;
   provenance = parent.provenance;
   complete();
 }
@@ -171,9 +171,9 @@ void Runtime::meet() {
 
 // Makes the machine and what later folders add to a context, after settings and islands are known. Collective.
 void Runtime::complete() {
-  machine.name = topology_.processes[0].name;
-  machine.threads = topology_.threads;
-  for (const Process& process : topology_.processes) machine.ranks.push_back({process.host, process.island, -1});
+  machine_.name = topology_.processes[0].name;
+  machine_.threads = topology_.threads;
+  for (const Process& process : topology_.processes) machine_.ranks.push_back({process.host, process.island, -1});
   for (const auto make : parts()) make(*this);
   if (!topology_.threads) session.add(this);
 }

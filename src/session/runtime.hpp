@@ -70,7 +70,12 @@ class Runtime {
   std::shared_ptr<Findings> findings;  ///< what operations have taken (operations/epoch_watch.hpp); null: nothing
   bool has_findings = false;           ///< this rank has some that the others have not heard of
   bool all_have_findings = false;      ///< so had all ranks when they last compared arguments
-  Machine machine;  ///< the planner's view of these ranks; prices are measured or read when first needed
+  /// The planner's view of these ranks: a value. Prices are measured or read when first needed. What holds for one
+  /// operation only goes into a copy.
+  const Machine& machine() const { return machine_; }
+  /// What was learnt of the machine, by all ranks alike, holds for all that is planned from now on
+  /// (machine/derived.hpp). References to the machine show the new one.
+  void replace_machine(Machine next) { machine_ = std::move(next); }
   std::shared_ptr<Transports> transports;  ///< made with the context (transports/transport.hpp)
   std::string priced;                      ///< the usable paths for which prices were last completed
   bool pricing = false;                    ///< true while prices are being completed
@@ -180,6 +185,7 @@ class Runtime {
   std::map<std::vector<int>, std::uint64_t> made_;  // operations, by ranks; none: all
   std::vector<std::weak_ptr<Runtime>> parts_;
   Settings settings_;
+  Machine machine_;
   Topology topology_;
   std::vector<int> everyone_;
   std::unique_ptr<SharedMemory> memory_;

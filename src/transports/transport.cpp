@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "machine/derived.hpp"
 #include "paths/path.hpp"
 #include "tasuki/error.hpp"
 
@@ -17,7 +18,7 @@ std::map<std::string, TransportRegistration::Make>& makers() {
 
 const RuntimePart registration{[](Runtime& runtime) {
   runtime.transports = std::make_shared<Transports>(runtime);
-  runtime.machine.unusable = runtime.transports->unusable();
+  runtime.replace_machine(with_unusable(runtime.machine(), runtime.transports->unusable()));
 }};
 
 }  // namespace

@@ -64,12 +64,16 @@ int main(int argc, char** argv) {
       std::puts("this MPI gives MPI_THREAD_MULTIPLE whatever is asked for");
     } else {
       (void)machine_of(ctx);
-      PathCost& messages = runtime_of(ctx).machine.costs["mpi"];
+      Machine machine = runtime_of(ctx).machine();
+      PathCost& messages = machine.costs["mpi"];
       messages.own = false;  // a user's own memory costs what shared memory does
       for (LinkCost* cost : {&messages.one_way, &messages.mutual}) *cost = {1e-12, 1e15, 1e15, 1e-15};
-      runtime_of(ctx).machine.corrections = {};
+      machine.corrections = {};
+      runtime_of(ctx).replace_machine(machine);
       exchange(ctx, "inline");
       exchange(ctx, "thread");
+      check(runtime_of(ctx).machine() == machine, "what an engine cannot drive concerns its own operations only");
+      exchange(ctx, "inline");
       HaloOptions options;
       options.engine = "thread";
       options.path = "mpi";

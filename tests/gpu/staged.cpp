@@ -29,24 +29,26 @@ bool sends_messages(const Context& ctx) {
 
 const std::string kBothNetworks = "peer:put,peer:eager,mpi";
 
-// While one exists, messages take half as long as stores, so both faces are cut. At equal prices each network would carry
-// a whole one.
+// While one exists, messages take half as long as stores, so both faces are cut. At equal prices each network would
+// carry a whole one.
 class PricesThatCut {
  public:
   explicit PricesThatCut(const Context& ctx)
-      : runtime_(runtime_of(ctx)), costs_(runtime_.machine.costs), pricing_(runtime_.pricing) {
+      : runtime_(runtime_of(ctx)), before_(runtime_.machine()), pricing_(runtime_.pricing) {
     runtime_.pricing = true;  // nothing is measured
+    Machine cheap = before_;
     for (const char* name : {"peer:put", "peer:eager", "mpi:staged"}) {
       PathCost cost;
       cost.one_way.latency = 1e-5;
       cost.one_way.bandwidth = cost.one_way.bulk_bandwidth = name == std::string("mpi:staged") ? 2e9 : 1e9;
       cost.mutual = cost.one_way;
       cost.measured = true;
-      runtime_.machine.costs[name] = cost;
+      cheap.costs[name] = cost;
     }
+    runtime_.replace_machine(std::move(cheap));
   }
   ~PricesThatCut() {
-    runtime_.machine.costs = costs_;
+    runtime_.replace_machine(std::move(before_));
     runtime_.pricing = pricing_;
   }
   PricesThatCut(const PricesThatCut&) = delete;
@@ -54,7 +56,7 @@ class PricesThatCut {
 
  private:
   Runtime& runtime_;
-  std::map<std::string, PathCost> costs_;
+  Machine before_;
   bool pricing_;
 };
 

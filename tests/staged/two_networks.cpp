@@ -64,15 +64,17 @@ const PathRegistration messages{[] {
 void set_prices(const Context& ctx, bool collides) {
   Runtime& runtime = runtime_of(ctx);
   runtime.pricing = true;  // nothing is measured
-  runtime.machine.inside.collision = collides ? 0.5 : 1;
+  Machine machine = runtime.machine();
+  machine.inside.collision = collides ? 0.5 : 1;
   for (const char* name : {"links:put", "links:pull", "outside"}) {
     PathCost cost;
     cost.one_way.latency = 2e-6;
     cost.one_way.bandwidth = cost.one_way.bulk_bandwidth = 1e9;
     cost.mutual = cost.one_way;
     cost.measured = true;
-    runtime.machine.costs[name] = cost;
+    machine.costs[name] = cost;
   }
+  runtime.replace_machine(std::move(machine));
 }
 
 HaloShape random_halo(int ranks, std::mt19937& random) {
