@@ -49,11 +49,11 @@ void require_memory(const tasuki::Context& context, std::int64_t bytes, const st
   }
 }
 
-PatientContext::PatientContext(const tasuki::Context& context) : context_(context), deadline_(context.deadline()) {
+UnlimitedWaits::UnlimitedWaits(const tasuki::Context& context) : context_(context), deadline_(context.deadline()) {
   context_.set_deadline(std::numeric_limits<double>::infinity());
 }
 
-PatientContext::~PatientContext() {
+UnlimitedWaits::~UnlimitedWaits() {
   context_.set_deadline(deadline_);
 }
 

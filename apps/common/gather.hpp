@@ -17,12 +17,12 @@ namespace apps {
 void require_memory(const tasuki::Context& context, std::int64_t bytes, const std::string& what);
 
 /// While it exists, ranks wait for each other as long as they live: one of them has much to do.
-class PatientContext {
+class UnlimitedWaits {
  public:
-  explicit PatientContext(const tasuki::Context& context);
-  ~PatientContext();
-  PatientContext(const PatientContext&) = delete;
-  PatientContext& operator=(const PatientContext&) = delete;
+  explicit UnlimitedWaits(const tasuki::Context& context);
+  ~UnlimitedWaits();
+  UnlimitedWaits(const UnlimitedWaits&) = delete;
+  UnlimitedWaits& operator=(const UnlimitedWaits&) = delete;
 
  private:
   tasuki::Context context_;
@@ -83,7 +83,7 @@ std::vector<T> gather_on_root(const tasuki::Field<T>& field) {
 template <class T, class Serial>
 bool equals_serial(const tasuki::Field<T>& field, Serial&& serial) {
   const tasuki::Context& context = field.grid().context();
-  const PatientContext patience(context);
+  const UnlimitedWaits unlimited(context);
   const std::vector<T> parallel = gather_on_root(field);
   bool equal = false;
   if (context.is_root()) {

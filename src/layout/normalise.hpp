@@ -57,13 +57,13 @@ class Normaliser {
   template <class Body>
   void repeat(const Step& step, const Body& body) {
     // rounds after which a repetition that has not become regular never will; it takes two or three
-    constexpr std::int64_t kPatience = 8;
+    constexpr std::int64_t kRounds = 8;
     const bool may_skip = step.count > 3;
     State before;
     Offsets moved{};
     for (std::int64_t i = 0; i < step.count; ++i) {
       body(moved);
-      if (may_skip && i < kPatience) {
+      if (may_skip && i < kRounds) {
         if (i > 0 && skip(before, step.strides, step.count - 1 - i)) return;
         before = state_;
       }

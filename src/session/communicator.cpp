@@ -12,13 +12,13 @@
 
 namespace tasuki {
 
-Communicator::Communicator() : patience_(creation_deadline()) {}
+Communicator::Communicator() : making_deadline_(creation_deadline()) {}
 
 namespace {
 
 void finish(Communicator& communicator, Pending& pending, const std::string& doing,
             const std::function<void()>& meanwhile = {}) {
-  const double seconds = communicator.patience();
+  const double seconds = communicator.making_deadline();
   WaitClock clock;
   while (!pending.ended()) {
     const std::string why = communicator.broken();

@@ -45,11 +45,11 @@ class Communicator {
   virtual std::unique_ptr<Pending> exchange(std::span<const int> peers, std::span<const std::string> texts) = 0;
 
   /// Makes a communicator of these ranks, numbered in this order. Only these ranks call it, and each must know that all
-  /// of them do. `number` tells parts of the same ranks apart; `seconds` is the new communicator's `patience`.
+  /// of them do. `number` tells parts of the same ranks apart; `seconds` is the new communicator's `making_deadline`.
   virtual std::unique_ptr<Communicator> part(std::span<const int> ranks, int number, double seconds) = 0;
   /// Seconds for which the making of a context may wait for the other ranks: `creation_deadline`, or the deadline of
   /// the context that this is a part of.
-  double patience() const { return patience_; }
+  double making_deadline() const { return making_deadline_; }
 
   /// Whether calls are still possible; false once MPI has been finalised.
   virtual bool running() const = 0;
@@ -59,7 +59,7 @@ class Communicator {
   /// Why a context can no longer be made over this communicator, because a rank has failed; empty if it can.
   virtual std::string broken() { return {}; }
   /// The ranks' processes are known from now on.
-  virtual void met(const Topology&) {}
+  virtual void found(const Topology&) {}
 
   /// Duplicates of the user's communicator, for collectives and for the paths' messages; MPI_COMM_NULL without MPI.
   virtual MPI_Comm mpi() const { return MPI_COMM_NULL; }
@@ -75,7 +75,7 @@ class Communicator {
  protected:
   int rank_ = 0;
   int size_ = 1;
-  double patience_;
+  double making_deadline_;
 };
 
 /// Makes a communicator over a duplicate of `comm`. Collective. Throws `Error` if a rank has not called it within
@@ -83,7 +83,7 @@ class Communicator {
 std::unique_ptr<Communicator> communicator_over(MPI_Comm comm);
 
 /// Blocking forms of `gather`, `combine` and `exchange`, for use while a context is being made. They throw an `Error`
-/// that contains `doing` after the communicator's `patience`. They call `meanwhile` repeatedly while they wait.
+/// that contains `doing` after the communicator's `making_deadline`. They call `meanwhile` repeatedly while they wait.
 std::vector<std::string> gather_now(Communicator& communicator, const std::string& text, const std::string& doing);
 std::vector<std::uint64_t> combine_now(Communicator& communicator, const std::vector<std::uint64_t>& words,
                                        const std::string& doing);

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "session/collective.hpp"
-#include "session/departures.hpp"
-#include "session/era.hpp"
+#include "session/deferred_release.hpp"
+#include "session/generation.hpp"
 #include "session/mpi.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/device.hpp"
@@ -21,7 +21,7 @@ namespace tasuki {
 namespace {
 
 void refuse_in_child() {
-  if (Era::forked())
+  if (Generation::forked())
     throw Error(
         fmt::format("Context: this process (pid {}) was forked from one that had made a context, and cannot make one; "
                     "start it by other means than fork, as 'spawn' of Python's multiprocessing does",
@@ -58,9 +58,9 @@ MPI_Comm checked(MPI_Comm comm) {
 }
 
 std::shared_ptr<Runtime> made_over(MPI_Comm comm, bool ours) {
-  collect_departures();
+  collect_released();
   std::shared_ptr<Runtime> made = owned(std::make_unique<Runtime>(communicator_over(comm), ours));
-  collect_departures();  // all ranks have come here, so all have released what they released before
+  collect_released();  // all ranks have come here, so all have released what they released before
   return made;
 }
 

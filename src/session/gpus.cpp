@@ -13,7 +13,7 @@
 #include "layout/encoding.hpp"
 #include "machine/derived.hpp"
 #include "session/collective.hpp"
-#include "session/departures.hpp"
+#include "session/deferred_release.hpp"
 #include "session/runtime.hpp"
 #include "session/start_log.hpp"
 #include "tasuki/error.hpp"
@@ -198,7 +198,7 @@ Machine with_groups(const Runtime& runtime) {
 
 Gpus& gpu_memory(Runtime& runtime) {
   if (!runtime.gpus) {
-    collect_departures_with_gpus();
+    collect_released_with_gpus();
     Agreement agreement(runtime, "use_gpu");
     const std::string why = why_no_gpu();
     if (!why.empty()) agreement.complain("this rank cannot use a GPU: " + why, ErrorKind::not_possible);

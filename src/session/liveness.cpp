@@ -77,11 +77,11 @@ std::string Liveness::failure(std::span<const int> ranks, std::uint64_t operatio
 }
 
 std::string Liveness::failure_soon(std::span<const int> ranks) const {
-  constexpr double kPatience = 1;  // seconds
+  constexpr double kLongest = 1;  // seconds
   constexpr auto kPause = std::chrono::milliseconds(5);
   WaitClock clock;
   std::string why = failure(ranks);
-  while (why.empty() && clock.read() < kPatience) {
+  while (why.empty() && clock.read() < kLongest) {
     std::this_thread::sleep_for(kPause);
     why = failure(ranks);
   }

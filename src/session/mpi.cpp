@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "session/era.hpp"
+#include "session/generation.hpp"
 #include "session/progress.hpp"
 #include "session/roster.hpp"
 #include "session/settings.hpp"
@@ -144,7 +144,7 @@ void check_mpi(int code, const char* call) {
 }
 
 bool mpi_running() {
-  if (Era::forked()) return false;  // a forked child must not call its parent's MPI
+  if (Generation::forked()) return false;  // a forked child must not call its parent's MPI
   int started = 0;
   int ended = 0;
   mpi::calls().Initialized(&started);

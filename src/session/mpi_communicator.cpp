@@ -77,12 +77,12 @@ class MpiPending final : public Pending {
 
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(MPI_Comm comm) : comm_(mpi::duplicate(comm, patience(), "making the communicator")) {
+  explicit MpiCommunicator(MPI_Comm comm) : comm_(mpi::duplicate(comm, making_deadline(), "making the communicator")) {
     complete();
   }
   /// The communicator of a part, which owns `comm`.
   MpiCommunicator(MPI_Comm comm, double seconds) : comm_(comm) {
-    patience_ = seconds;
+    making_deadline_ = seconds;
     complete();
   }
 
@@ -180,7 +180,7 @@ class MpiCommunicator final : public Communicator {
   bool running() const override { return mpi_running(); }
   void abandon(const std::string&) override { abandoned_ = true; }
   std::string broken() override { return roster_->dead(); }
-  void met(const Topology& topology) override { Roster::learn(comm_, topology); }
+  void found(const Topology& topology) override { Roster::learn(comm_, topology); }
   MPI_Comm mpi() const override { return comm_; }
   MPI_Comm messages() const override { return messages_; }
   void keep_messages() override { keeps_messages_ = true; }
@@ -202,7 +202,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   void complete() {
-    messages_ = mpi::duplicate(comm_, patience(), "making the communicator for messages");
+    messages_ = mpi::duplicate(comm_, making_deadline(), "making the communicator for messages");
     mpi::Comm_rank(comm_, &rank_);
     mpi::Comm_size(comm_, &size_);
     roster_ = std::make_unique<Roster>(comm_);

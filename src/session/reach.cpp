@@ -86,7 +86,7 @@ class Opening {
   /// Sends this rank's descriptor to the neighbours that need it.
   void hand_over(std::vector<bool> waits, const std::string& no_mailbox) {
     refusals_.assign(neighbours_.size(), "");
-    const double seconds = communicator_.patience();
+    const double seconds = communicator_.making_deadline();
     WaitClock clock;
     const SharedIdentity own = memory_.identity();
     for (bool more = true; more; sched_yield()) {

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "session/collective.hpp"
-#include "session/departures.hpp"
+#include "session/deferred_release.hpp"
 #include "session/gpus.hpp"
 #include "session/mixed.hpp"
 #include "session/mpi.hpp"
@@ -101,7 +101,7 @@ RuntimePart::RuntimePart(Make make) {
 Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
   if (!communicator_->threads() && owns_mpi) session.ours = true;
-  meet();
+  find_ranks();
   Agreement agreement(*this, "Context");
   try {
     settings_ = settings_from_environment();
@@ -140,7 +140,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
   is_part_ = true;
   place_ = parent.place_;
   chosen_gpu_ = parent.gpus ? parent.gpus->ordinal() : parent.chosen_gpu_;
-  meet();
+  find_ranks();
   inherit_islands(topology_, parent.topology_, ranks);
   machine_.source = parent.machine_.source;
   machine_.costs = parent.machine_.costs;
@@ -151,9 +151,9 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, const Runtime& pare
 }
 
 // Makes shared memory, topology and liveness. Collective.
-void Runtime::meet() {
+void Runtime::find_ranks() {
   if (!communicator_->threads()) mpi::Query_thread(&thread_level_);
-  era_ = Era::enter(!communicator_->threads());
+  generation_ = Generation::enter(!communicator_->threads());
   watch_the_end();
   std::string problem;
   try {
@@ -198,11 +198,11 @@ Runtime::~Runtime() {
 }
 
 void end_session() noexcept {
-  const auto in_use = [] { return static_cast<int>(session.all().size()) > departing(); };
+  const auto in_use = [] { return static_cast<int>(session.all().size()) > deferred_releases(); };
   if (in_use()) return;
   save_trace();
   if (!session.ours) return;  // whoever has started MPI finalises it
-  await_departures();
+  await_releases();
   if (!in_use() && !session.broken && mpi_running()) MPI_Finalize();
 }
 
@@ -215,7 +215,7 @@ void end_with_mpi() noexcept {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki: releasing a context: %s\n", error.what());
   }
-  await_departures();
+  await_releases();
   for (const auto& [context, others] : held) have_left(*context, *others);
 }
 
@@ -318,7 +318,7 @@ void Runtime::leave_to_the_parent() {
   (void)communicator_.release();
 }
 
-void Runtime::refuse_era(const std::string& doing) const {
+void Runtime::refuse_over(const std::string& doing) const {
   if (inherited())
     throw Error(fmt::format(
         "rank {}: {}: this process (pid {}) was forked from the rank (pid {}), and only the rank itself can "
@@ -326,7 +326,7 @@ void Runtime::refuse_era(const std::string& doing) const {
         rank(), doing, getpid(), topology_.processes[static_cast<std::size_t>(rank())].pid));
   if (!topology_.threads)
     throw Error(fmt::format("rank {}: {}: MPI has been finalised; do this before MPI_Finalize", rank(), doing));
-  era_ = Era::now();  // this context does not use MPI, so it goes on
+  generation_ = Generation::now();  // this context does not use MPI, so it goes on
 }
 
 void Runtime::refuse(const std::string& doing) const {

@@ -18,7 +18,7 @@
 #include "memory/shared_memory.hpp"
 #include "session/channels.hpp"
 #include "session/communicator.hpp"
-#include "session/era.hpp"
+#include "session/generation.hpp"
 #include "session/liveness.hpp"
 #include "session/progress.hpp"
 #include "session/settings.hpp"
@@ -43,7 +43,7 @@ class Runtime {
   /// parent's settings, deadline, islands, GPU and prices, and may outlive it. Collective.
   Runtime(std::unique_ptr<Communicator> communicator, const Runtime& parent, std::span<const int> ranks);
   /// Frees everything. Where not all ranks have released the context (`left`), shared resources are left to the
-  /// operating system. The last handle does not call it: see departures.hpp.
+  /// operating system. The last handle does not call it: see deferred_release.hpp.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -125,14 +125,16 @@ class Runtime {
   /// Throws if this rank has failed: other ranks may still be in calls that it left, and a new call would be matched
   /// with those. Also throws in a forked child and after MPI_Finalize. `doing` is for the message.
   void refuse_if_failed(const std::string& doing) const {
-    if (failed_ || era_ != Era::now()) refuse(doing);
+    if (failed_ || generation_ != Generation::now()) refuse(doing);
   }
   /// Throws in a forked child and after MPI_Finalize.
   void refuse_if_over(const std::string& doing) const {
-    if (era_ != Era::now()) refuse_era(doing);
+    if (generation_ != Generation::now()) refuse_over(doing);
   }
-  bool over() const { return era_ != Era::now() && (inherited() || !topology_.threads); }  ///< `refuse_if_over` throws.
-  bool inherited() const { return Era::forked_since(era_); }  ///< This process was forked after the context was made.
+  /// `refuse_if_over` throws.
+  bool over() const { return generation_ != Generation::now() && (inherited() || !topology_.threads); }
+  /// This process was forked after the context was made.
+  bool inherited() const { return Generation::forked_since(generation_); }
 
   bool is_part() const { return is_part_; }
   /// Number of parts of these ranks, in this order, that this rank has made.
@@ -157,16 +159,16 @@ class Runtime {
   void count_messages(std::int64_t unreceived) { unreceived_ += unreceived; }
 
  private:
-  void meet();
+  void find_ranks();
   void complete();
   bool somebody_died() const;  ///< whether a rank of this host has died
   void refuse(const std::string& doing) const;
-  void refuse_era(const std::string& doing) const;
+  void refuse_over(const std::string& doing) const;
   void take_over();
   void leave_to_the_parent();
 
   std::unique_ptr<Communicator> communicator_;
-  mutable std::uint32_t era_ = 0;
+  mutable std::uint32_t generation_ = 0;
   int thread_level_ = -1;
   int spins_ = 0;
   int objects_ = 0;

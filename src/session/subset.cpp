@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "session/departures.hpp"
+#include "session/deferred_release.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/context.hpp"
 #include "tasuki/error.hpp"
@@ -41,7 +41,7 @@ Context Context::subset(std::span<const int> ranks) const {
   const std::string wrong = complaint_about(list, parent.rank(), parent.size());
   if (!wrong.empty()) throw Error(fmt::format("{}: rank {}: {}", kName, parent.rank(), wrong));
   parent.refuse_if_failed(kName);
-  collect_departures();
+  collect_released();
   std::vector<int> peers = list;
   std::ranges::sort(peers);
   std::erase(peers, parent.rank());

@@ -134,7 +134,7 @@ class ThreadCommunicator final : public Communicator {
     size_ = team_->ranks();
   }
   ThreadCommunicator(std::shared_ptr<Team> team, int rank, double seconds) : ThreadCommunicator(std::move(team), rank) {
-    patience_ = seconds;
+    making_deadline_ = seconds;
   }
 
   std::unique_ptr<Pending> gather(const std::string& text) override {

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "session/departures.hpp"
-#include "session/era.hpp"
+#include "session/deferred_release.hpp"
+#include "session/generation.hpp"
 #include "session/runtime.hpp"
 #include "session/team.hpp"
 #include "tasuki/error.hpp"
@@ -36,7 +36,7 @@ std::string text_of(const std::exception_ptr& thrown) {
 void run_threads(int ranks, const std::function<void(const Context&)>& body) {
   if (ranks < 1 || ranks > kMostRanks)
     throw Error(fmt::format("run_threads: argument 'ranks' is {}; it must be between 1 and {}", ranks, kMostRanks));
-  if (Era::forked())
+  if (Generation::forked())
     throw Error("run_threads: this process was forked from one that had made a context, and cannot make one");
   const auto team = std::make_shared<Team>(ranks);
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(ranks));
@@ -54,7 +54,7 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
       thrown[static_cast<std::size_t>(rank)] = std::current_exception();
       team->fail(rank, text_of(std::current_exception()));
     }
-    await_departures_of_this_thread();
+    await_releases_of_this_thread();
   };
   std::vector<std::thread> threads;
   threads.reserve(thrown.size());
@@ -69,7 +69,7 @@ void run_threads(int ranks, const std::function<void(const Context&)>& body) {
     }
   }
   for (std::thread& thread : threads) thread.join();
-  collect_departures_of_threads();
+  collect_released_of_threads();
   // The exception of the first rank that failed goes first. If that rank threw none, another rank's is rethrown.
   const int first = team->failed();
   if (first >= 0) std::rotate(thrown.begin(), thrown.begin() + first, thrown.begin() + first + 1);

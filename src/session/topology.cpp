@@ -140,7 +140,7 @@ Topology discover(Communicator& communicator, SharedMemory* memory, const std::s
     identities.push_back(all[static_cast<std::size_t>(rank)].memory);
   }
 
-  communicator.met(topology);
+  communicator.found(topology);
   const auto groups = open_neighbours(communicator, *memory, neighbours, identities);
   const auto place = std::ranges::find(neighbours, topology.rank) - neighbours.begin();
   const auto numbers = gather_now(communicator, encoded(groups[static_cast<std::size_t>(place)]), doing);

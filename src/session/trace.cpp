@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "plan/fields.hpp"
-#include "session/era.hpp"
+#include "session/generation.hpp"
 #include "session/mpi.hpp"
 #include "support/text_file.hpp"
 #include "tasuki/error.hpp"
@@ -89,7 +89,7 @@ class Trace {
 
   void save() {
     const std::uint64_t count = count_.load();
-    if (count == saved_ || Era::forked()) return;  // a forked child does not write its parent's file
+    if (count == saved_ || Generation::forked()) return;  // a forked child does not write its parent's file
     const std::filesystem::path target = std::filesystem::path(folder_) / fmt::format("rank-{}.json", rank_);
     saved_ = count;
     const std::string why = replace_text(target.string(), text(count));

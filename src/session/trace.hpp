@@ -34,7 +34,7 @@ class Recorder {
   /// Makes a recorder, and copies the plan for the file. Null if there is no trace.
   static std::unique_ptr<Recorder> open(const Plan& plan);
   /// Makes a recorder whose events do not go into the file. It is for `keep`.
-  static std::unique_ptr<Recorder> apart() { return std::unique_ptr<Recorder>(new Recorder(-1)); }
+  static std::unique_ptr<Recorder> separate() { return std::unique_ptr<Recorder>(new Recorder(-1)); }
   /// From now on keeps the times of the last epochs. `commands` is the number of the plan's commands. Call it while no
   /// epoch is active.
   void keep(std::size_t commands);

@@ -62,17 +62,17 @@ void Unlocked::look() const {
   if (hooks.look != nullptr) hooks.look(token_);
 }
 
-PatientWait::PatientWait(Runtime& runtime, std::span<const int> needs, double patience, std::uint64_t operation)
+SlowWait::SlowWait(Runtime& runtime, std::span<const int> needs, double deadline, std::uint64_t operation)
     : runtime_(runtime),
       needs_(needs),
       operation_(operation),
       next_look_(kLookInterval),
-      end_(patience),
+      end_(deadline),
       unlocked_(&runtime) {
   runtime.use();
 }
 
-bool PatientWait::go_on() {
+bool SlowWait::go_on() {
   if (++turns_ % kTurnsPerDrive == 0) Progress::drive();
   sched_yield();
   const double time = clock_.read();
@@ -86,7 +86,7 @@ bool PatientWait::go_on() {
   return time < end_;
 }
 
-void PatientWait::fail(const std::string& what) {
+void SlowWait::fail(const std::string& what) {
   give_up(runtime_, why_, what);
 }
 

@@ -38,14 +38,14 @@ class Unlocked {
 };
 
 /// The slow part of a wait: what it does between polls after it has spun for a while.
-class PatientWait {
+class SlowWait {
  public:
-  /// For at most `patience` seconds. `operation`: see `Liveness::failure`.
-  PatientWait(Runtime& runtime, std::span<const int> needs, double patience, std::uint64_t operation);
+  /// For at most `deadline` seconds. `operation`: see `Liveness::failure`.
+  SlowWait(Runtime& runtime, std::span<const int> needs, double deadline, std::uint64_t operation);
 
   /// Yields the core. Now and then drives the active operations, and checks the clock and the ranks in `needs`. False
-  /// when the patience is over. Also false a while after a rank was found to have failed: data that it sent before may
-  /// still arrive.
+  /// once the deadline has passed. Also false a while after a rank was found to have failed: data that it sent before
+  /// may still arrive.
   bool go_on();
   /// Marks this rank as having given up and throws.
   [[noreturn]] void fail(const std::string& what);
@@ -90,14 +90,14 @@ ErrorKind kind_of_ended_wait(Runtime& runtime);
 
 /// The loop. `operation`: what `needs` are needed for, or 0 (`Liveness::failure`).
 template <class Poll, class What>
-void wait_for(Runtime& runtime, std::span<const int> needs, double patience, std::uint64_t operation, Poll&& poll,
+void wait_for(Runtime& runtime, std::span<const int> needs, double deadline, std::uint64_t operation, Poll&& poll,
               What&& what) {
   try {
     for (int spin = runtime.spins(); spin > 0; --spin) {
       if (poll()) return;
       cpu_pause();
     }
-    PatientWait wait(runtime, needs, patience, operation);
+    SlowWait wait(runtime, needs, deadline, operation);
     for (bool more = true;; more = wait.go_on()) {
       if (poll()) return;  // once more after the deadline
       if (!more) wait.fail(what());

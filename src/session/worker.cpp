@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "session/era.hpp"
+#include "session/generation.hpp"
 #include "session/wait_until.hpp"
 #include "tasuki/error.hpp"
 
@@ -31,7 +31,7 @@ Worker& Worker::instance() {
 }
 
 void Worker::end() {
-  if (!Era::forked()) {
+  if (!Generation::forked()) {
     ending_.store(true);
     calls_.fetch_add(1);
     calls_.notify_one();

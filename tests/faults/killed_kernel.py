@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-PATIENCE = 8  # seconds until a rank that waits for a dead one must have left; the deadline is 20
+LONGEST = 8  # seconds until a rank that waits for a dead one must have left; the deadline is 20
 WAYS = ("halo", "messages", "host", "barrier", "late")
 
 
@@ -36,7 +36,7 @@ def kill(launch: list[str], ranks: int, victim: int, how: str) -> tuple[bool, fl
         print(f"{how}, rank {victim} killed: rank {rank} after {seconds} s: {text}")
         if f"rank {victim} (pid" not in text:
             complaints.append(f"rank {rank} does not name rank {victim}")
-        if seconds > PATIENCE:
+        if seconds > LONGEST:
             complaints.append(f"rank {rank} waited for {seconds} s")
         if how == "late" and left != "cudaSuccess":  # it uses no memory of the dead rank
             complaints.append(f"the kernel of rank {rank} ended by {left}")

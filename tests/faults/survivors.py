@@ -4,7 +4,7 @@ import argparse
 import subprocess
 import sys
 
-PATIENCE = 5  # seconds until a rank that waits for a dead one must have left; the deadline is 10
+LONGEST = 5  # seconds until a rank that waits for a dead one must have left; the deadline is 10
 
 
 def parser(about: str, program: str) -> argparse.ArgumentParser:
@@ -30,4 +30,4 @@ def run(launcher: str, seconds: int, ranks: int, program: str, *rest: str) -> su
 def complaints(who: str, victim: int, seconds: float, text: str) -> list[str]:
     """What is wrong with a survivor that left after these seconds with this error."""
     wrong = [] if f"rank {victim} (pid" in text else [f"{who} does not name rank {victim}: {text}"]
-    return wrong + ([f"{who} waited for {seconds} s"] if seconds > PATIENCE else [])
+    return wrong + ([f"{who} waited for {seconds} s"] if seconds > LONGEST else [])

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common.hpp"
-#include "session/departures.hpp"
+#include "session/deferred_release.hpp"
 
 using namespace tasuki;
 using namespace gpu_tests;
@@ -102,9 +102,9 @@ RANK_TEST("a subset over NCCL that this rank has released keeps no rank that has
     part.reset();
     // The others destroy it while the last rank waits for them in MPI. NCCL's own communicator is destroyed together.
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!last && departing() > 0 && std::chrono::steady_clock::now() < end) collect_departures_with_gpus();
-    if (!last) CHECK(departing() == 0);
+    while (!last && deferred_releases() > 0 && std::chrono::steady_clock::now() < end) collect_released_with_gpus();
+    if (!last) CHECK(deferred_releases() == 0);
     MPI_Barrier(ctx.comm());
-    collect_departures_with_gpus();
+    collect_released_with_gpus();
   }
 }

@@ -18,7 +18,7 @@
 
 #include "error_of.hpp"
 #include "host_paths.hpp"
-#include "session/departures.hpp"
+#include "session/deferred_release.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -156,7 +156,7 @@ TEST_CASE("threads hand contexts to each other while they wait, and drive each o
 }
 
 TEST_CASE("a context's release waits for nobody") {
-  const int before = departing();
+  const int before = deferred_releases();
   int me = 0;
   int ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -172,11 +172,11 @@ TEST_CASE("a context's release waits for nobody") {
   int word = 17;
   if (me == 0) ctx.reset();
   MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  if (me == 0) CHECK(departing() >= 1);
+  if (me == 0) CHECK(deferred_releases() >= 1);
   ctx.reset();
   MPI_Barrier(MPI_COMM_WORLD);
   for (int made = 0; made < 3; ++made) Context(MPI_COMM_WORLD).barrier();  // what all have released is collected here
-  CHECK(departing() <= before + 2);
+  CHECK(deferred_releases() <= before + 2);
 }
 
 TEST_CASE("contexts of the same ranks are released in other orders on every rank") {

@@ -25,7 +25,7 @@ namespace {
 constexpr int kQuestion = 1;
 constexpr int kAnswer = 2;
 constexpr int kMostBytes = 512;
-constexpr double kPatience = 1.0;       // seconds for the answers
+constexpr double kDeadline = 1.0;       // seconds for the answers
 constexpr std::size_t kMostAsked = 64;  // of very many nodes the nearest by number are asked
 
 MPI_Comm comm = MPI_COMM_NULL;
@@ -115,7 +115,7 @@ std::string whereabouts_of_all() {
   const auto begin = Clock::now();
   const auto waiting = [&] {
     const std::chrono::duration<double> waited = Clock::now() - begin;
-    return waited.count() < kPatience &&
+    return waited.count() < kDeadline &&
            std::any_of(others.begin(), others.end(), [&](int rank) { return !answered[rank]; });
   };
   while (waiting()) {

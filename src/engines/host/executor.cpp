@@ -112,7 +112,7 @@ void Executor::put(const Step& step, const std::byte* src, std::byte* dst) const
 }
 
 void Executor::keep_times() {
-  if (recorder_ == nullptr) recorder_ = Recorder::apart();
+  if (recorder_ == nullptr) recorder_ = Recorder::separate();
   recorder_->keep(program_.plan.commands.size());
 }
 

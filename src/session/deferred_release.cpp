@@ -1,5 +1,5 @@
-// Departures: see departures.hpp.
-#include "session/departures.hpp"
+// Deferred release: see deferred_release.hpp.
+#include "session/deferred_release.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -13,14 +13,14 @@
 
 #include <fmt/format.h>
 
-#include "session/era.hpp"
+#include "session/generation.hpp"
 #include "session/runtime.hpp"
 #include "session/wait_until.hpp"
 
 namespace tasuki {
 namespace {
 
-struct Departure {
+struct Deferred {
   std::unique_ptr<Runtime> context;
   std::unique_ptr<Pending> others;  // ends when all other ranks have released the context
   std::thread::id thread;
@@ -31,7 +31,7 @@ struct Departure {
 
 struct List {
   std::mutex mutex;
-  std::list<Departure> all;
+  std::list<Deferred> all;
 };
 
 // Never destroyed: contexts may exist until the program ends.
@@ -40,12 +40,12 @@ List& list() {
   return *one;
 }
 
-/// Removes the departures for which `is_due` is true from the list, and returns them. The caller destroys them without
+/// Removes the releases for which `is_due` is true from the list, and returns them. The caller destroys them without
 /// the lock, because that may lead here again.
 template <class Due>
-std::list<Departure> take(const Due& is_due) {
+std::list<Deferred> take(const Due& is_due) {
   List& waiting = list();
-  std::list<Departure> taken;
+  std::list<Deferred> taken;
   const std::lock_guard lock(waiting.mutex);
   for (auto at = waiting.all.begin(); at != waiting.all.end();) {
     const auto next = std::next(at);
@@ -58,7 +58,7 @@ std::list<Departure> take(const Due& is_due) {
 /// Destroys the contexts for which `is_due` is true and which need not be waited for.
 template <class Due>
 void end(const Due& is_due) noexcept {
-  const auto over = [&](const Departure& one) {
+  const auto over = [&](const Deferred& one) {
     try {
       return is_due(one) && one.context->communicator().running() &&
              (one.others->ended() || !one.context->liveness().failure(one.context->everyone()).empty());
@@ -66,7 +66,7 @@ void end(const Due& is_due) noexcept {
       return true;  // `have_left` gets the same exception and reports it
     }
   };
-  for (Departure& one : take(over))
+  for (Deferred& one : take(over))
     if (have_left(*one.context, *one.others)) one.context->left(*one.others);
 }
 
@@ -74,36 +74,36 @@ template <class Due>
 void await(const Due& is_due) noexcept {
   for (;;) {
     bool taken = false;
-    std::list<Departure> next = take([&](const Departure& one) { return is_due(one) && !std::exchange(taken, true); });
+    std::list<Deferred> next = take([&](const Deferred& one) { return is_due(one) && !std::exchange(taken, true); });
     if (next.empty()) return;
-    Departure& one = next.front();
+    Deferred& one = next.front();
     if (one.context->communicator().running() && have_left(*one.context, *one.others)) one.context->left(*one.others);
   }
 }
 
 /// The last handle has gone.
-void depart(Runtime* released) noexcept {
+void release(Runtime* released) noexcept {
   std::unique_ptr<Runtime> context(released);
   if (context->inherited()) return;  // nothing may be shared with the parent
   const bool threads = context->topology().threads;
   try {
     if (auto others = context->begin_leaving()) {
-      Departure departure{std::move(context), std::move(others), std::this_thread::get_id()};
+      Deferred deferred{std::move(context), std::move(others), std::this_thread::get_id()};
       const std::lock_guard lock(list().mutex);
-      list().all.push_back(std::move(departure));
+      list().all.push_back(std::move(deferred));
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tasuki: releasing a context: %s\n", error.what());
   }
   context.reset();  // if a rank has failed there is nobody to wait for
-  collect_departures_with_gpus();
+  collect_released_with_gpus();
   if (!threads) end_session();
 }
 
 }  // namespace
 
 std::shared_ptr<Runtime> owned(std::unique_ptr<Runtime> context) {
-  return {context.release(), depart};
+  return {context.release(), release};
 }
 
 bool have_left(Runtime& context, Pending& others) noexcept {
@@ -118,31 +118,31 @@ bool have_left(Runtime& context, Pending& others) noexcept {
   }
 }
 
-void collect_departures() noexcept {
-  if (Era::forked()) return;
-  end([me = std::this_thread::get_id()](const Departure& one) { return one.is_of(me) && !one.context->gpus; });
+void collect_released() noexcept {
+  if (Generation::forked()) return;
+  end([me = std::this_thread::get_id()](const Deferred& one) { return one.is_of(me) && !one.context->gpus; });
 }
 
-void collect_departures_with_gpus() noexcept {
-  if (Era::forked()) return;
-  end([me = std::this_thread::get_id()](const Departure& one) { return one.is_of(me); });
+void collect_released_with_gpus() noexcept {
+  if (Generation::forked()) return;
+  end([me = std::this_thread::get_id()](const Deferred& one) { return one.is_of(me); });
 }
 
-void collect_departures_of_threads() noexcept {
-  end([](const Departure& one) { return one.threads(); });
+void collect_released_of_threads() noexcept {
+  end([](const Deferred& one) { return one.threads(); });
 }
 
-int departing() {
+int deferred_releases() {
   const std::lock_guard lock(list().mutex);
-  return static_cast<int>(std::ranges::count_if(list().all, [](const Departure& one) { return !one.threads(); }));
+  return static_cast<int>(std::ranges::count_if(list().all, [](const Deferred& one) { return !one.threads(); }));
 }
 
-void await_departures() noexcept {
-  await([](const Departure& one) { return !one.threads(); });
+void await_releases() noexcept {
+  await([](const Deferred& one) { return !one.threads(); });
 }
 
-void await_departures_of_this_thread() noexcept {
-  await([me = std::this_thread::get_id()](const Departure& one) { return one.threads() && one.thread == me; });
+void await_releases_of_this_thread() noexcept {
+  await([me = std::this_thread::get_id()](const Deferred& one) { return one.threads() && one.thread == me; });
 }
 
 }  // namespace tasuki

@@ -1,6 +1,6 @@
-// Departures: the deferred release of contexts. Ranks release the contexts that they share in any order, and no release
-// waits for another rank. What a context shares (communicators, memory that others have mapped) stays until all its
-// ranks have released it.
+// Deferred release of contexts. Ranks release the contexts that they share in any order, and no release waits for
+// another rank. What a context shares (communicators, memory that others have mapped) stays until all its ranks have
+// released it.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,18 @@ std::shared_ptr<Runtime> owned(std::unique_ptr<Runtime> context);
 
 /// Destroys the contexts that this thread (of those over MPI, any thread) and all other ranks have released, and those
 /// of which a rank has died or given up, except those that use GPUs. Called where contexts are made.
-void collect_departures() noexcept;
+void collect_released() noexcept;
 /// The same for all of them. Only where the caller frees or allocates GPU memory anyway: CUDA frees memory when the
 /// kernels on the GPU have ended, and a kernel may wait for a rank that waits for the caller.
-void collect_departures_with_gpus() noexcept;
+void collect_released_with_gpus() noexcept;
 /// The same for the contexts of ranks that were threads of this process and have ended.
-void collect_departures_of_threads() noexcept;
+void collect_released_of_threads() noexcept;
 /// The number of contexts over MPI that this process has released and that wait for other ranks.
-int departing();
+int deferred_releases();
 /// Waits until the other ranks have released what this process has, and destroys it: contexts over MPI, or those of
 /// this thread, which is a rank. Returns also when a rank has died or given up; a line on stderr says so.
-void await_departures() noexcept;
-void await_departures_of_this_thread() noexcept;
+void await_releases() noexcept;
+void await_releases_of_this_thread() noexcept;
 /// Waits for the other ranks of a context. False if one has died or given up; a line on stderr says so.
 bool have_left(Runtime& context, Pending& others) noexcept;
 

@@ -1,16 +1,16 @@
 // Notices forks (pthread_atfork) and MPI_Finalize (an attribute of MPI_COMM_SELF), so that calls need not ask.
-#include "session/era.hpp"
+#include "session/generation.hpp"
 
 #include <mpi.h>
 #include <pthread.h>
 
-#include "session/departures.hpp"
+#include "session/deferred_release.hpp"
 #include "session/mpi.hpp"
 #include "session/worker.hpp"
 
 namespace tasuki {
 
-void Era::count_fork() {
+void Generation::count_fork() {
   number.fetch_add(kFork, std::memory_order_relaxed);
 }
 
@@ -19,9 +19,9 @@ void Era::count_fork() {
 /// before MPI does.
 struct EndOfMpi {
   static int begins(MPI_Comm, int, void*, void*) {
-    if (!Era::forked()) end_with_mpi();
-    Era::number.fetch_or(1, std::memory_order_relaxed);
-    if (!Era::forked()) Worker::instance().last_round();  // in a forked child the thread is the parent's
+    if (!Generation::forked()) end_with_mpi();
+    Generation::number.fetch_or(1, std::memory_order_relaxed);
+    if (!Generation::forked()) Worker::instance().last_round();  // in a forked child the thread is the parent's
     return MPI_SUCCESS;
   }
   EndOfMpi() {
@@ -31,8 +31,8 @@ struct EndOfMpi {
   }
 };
 
-std::uint32_t Era::enter(bool mpi) {
-  static const int forks = pthread_atfork(nullptr, nullptr, &Era::count_fork);
+std::uint32_t Generation::enter(bool mpi) {
+  static const int forks = pthread_atfork(nullptr, nullptr, &Generation::count_fork);
   (void)forks;
   if (mpi) static const EndOfMpi end;
   return now();
