@@ -11,18 +11,6 @@ from .diagnostics import Findings, Span
 from .loops import check_loop
 from .symbols import ArrayInfo, NodesInfo, Symbols, TemplateInfo
 
-COMMUNICATION = (
-    forms.Reflect,
-    forms.Gmove,
-    forms.Barrier,
-    forms.ReductionOf,
-    forms.Bcast,
-    forms.WaitAsync,
-    forms.Post,
-    forms.Wait,
-    forms.Lock,
-)
-
 
 def check_program(program: Program, findings: Findings) -> Symbols:
     """What the directives declare. What is wrong with them is among the findings then."""
@@ -68,7 +56,7 @@ class Checker:
     def check(self, bound: Bound) -> None:
         self.methods[type(bound.form)](bound, bound.form)
         reduces = isinstance(bound.form, forms.Loop) and bound.form.reductions
-        if isinstance(bound.form, COMMUNICATION) or reduces:
+        if isinstance(bound.form, forms.COMMUNICATION) or reduces:
             self._outside_of_compute_regions(bound)
 
     def _outside_of_compute_regions(self, bound: Bound) -> None:

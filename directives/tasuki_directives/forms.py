@@ -275,6 +275,10 @@ class Lock(Directive):
     variable: str
 
 
+# What communicates: it stands outside of compute regions, and errors of its waits name its place.
+COMMUNICATION = (Reflect, Gmove, Barrier, ReductionOf, Bcast, WaitAsync, Post, Wait, Lock)
+
+
 @dataclass
 class Clause(Form):
     """A clause of OpenACC. `modifier` is an operator or a word before a colon; `items` are variables with sections

@@ -15,15 +15,6 @@ from .lower_names import NotTranslated, array_name, c_string, nodes_name, pointe
 from .options import Options
 from .symbols import ArrayInfo, Symbols, TemplateInfo
 
-COMMUNICATING = (
-    forms.Reflect,
-    forms.Gmove,
-    forms.Barrier,
-    forms.ReductionOf,
-    forms.Bcast,
-    forms.WaitAsync,
-    forms.Wait,
-)
 INCLUDE = '#include "xmp_translated.h"\n'
 
 
@@ -139,7 +130,7 @@ class Lowering:
         return f"xmp_at({c_string(f'{pragma.span.source.path}:{pragma.first_line}')});"
 
     def _replace_pragmas(self) -> None:
-        communicating = {id(b.pragma): b for b in self.program.directives if isinstance(b.form, COMMUNICATING)}
+        communicating = {id(b.pragma): b for b in self.program.directives if isinstance(b.form, forms.COMMUNICATION)}
         for pragma in {id(b.pragma): b.pragma for b in self.program.directives}.values():
             if id(pragma) in communicating:
                 lines = self.lines[id(pragma)]

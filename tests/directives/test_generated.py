@@ -43,6 +43,14 @@ def test_what_is_not_touched_stays(tmp_path):
     assert compiles(tmp_path, "-Werror").returncode == 0
 
 
+@pytest.mark.parametrize("directive", ["post(p[0], 1)", "wait(p[0], 1)", "barrier"])
+def test_errors_of_what_communicates_name_its_line(directive, tmp_path):
+    run, text = emit(tmp_path, f"#pragma xmp nodes p[*]\nint main(void) {{\n#pragma xmp {directive}\n  return 0;\n}}\n")
+    assert run.returncode == 0, run.stderr
+    (line,) = [one for one in text.splitlines() if f"xmp_{directive.split('(')[0]}(" in one]
+    assert "xmp_at(" in line and 'a.c:3");' in line
+
+
 def test_line_directives_lead_back(tmp_path):
     source = SETUP + (
         "int main(void) {\n#pragma xmp loop on t(i)\n  for (int i = 0; i < 100; i++)\n    a[i] = wrong_here;\n"
