@@ -52,7 +52,7 @@ class Lanes {
   }
 
   void emit() {
-    for (const Steps::Lane& lane : lanes_) {
+    for (const Steps::LaneSteps& lane : lanes_) {
       builder_.begin_lane(lane.stage);
       lane.chunk > 0 ? chunks(lane) : rounds(lane);
     }
@@ -121,13 +121,13 @@ class Lanes {
 
   // Where all of a lane's links are open from the start, those that arrive tell first.
   template <class Wanted>
-  void each(const Steps::Lane& lane, Wanted&& wanted, void (Lanes::*then)(const Steps::Step&)) {
+  void each(const Steps::LaneSteps& lane, Wanted&& wanted, void (Lanes::*then)(const Steps::Step&)) {
     for (const std::size_t i : lane.steps)
       if (listed_.steps[i].flow >= 0 && wanted(listed_.steps[i])) (this->*then)(listed_.steps[i]);
   }
 
   // Whether an earlier step of the lane touches this rank's bytes that a step overwrites when it arrives.
-  bool used_before(const Steps::Lane& lane, const Steps::Step& step) const {
+  bool used_before(const Steps::LaneSteps& lane, const Steps::Step& step) const {
     if (step.combines) return false;
     for (const std::size_t i : lane.steps) {
       const Steps::Step& earlier = listed_.steps[i];
@@ -142,7 +142,7 @@ class Lanes {
     return false;
   }
 
-  void rounds(const Steps::Lane& lane) {
+  void rounds(const Steps::LaneSteps& lane) {
     const auto leaves = [this](const Steps::Step& step) { return flow_of(step).leaves; };
     each(
         lane, [&](const Steps::Step& step) { return !leaves(step) && !used_before(lane, step); }, &Lanes::open);
@@ -160,14 +160,14 @@ class Lanes {
   }
 
   // Whether a link of the lane, all of which are open, has a ring of slots.
-  bool has_slots(const Steps::Lane& lane) const {
+  bool has_slots(const Steps::LaneSteps& lane) const {
     return std::any_of(lane.steps.begin(), lane.steps.end(), [&](std::size_t i) {
       const int flow = listed_.steps[i].flow;
       return flow >= 0 && open_[static_cast<std::size_t>(flow)].link.slot > 0;
     });
   }
 
-  void chunks(const Steps::Lane& lane) {
+  void chunks(const Steps::LaneSteps& lane) {
     const auto leaves = [this](const Steps::Step& step) { return flow_of(step).leaves; };
     const auto arrives = [this](const Steps::Step& step) { return !flow_of(step).leaves; };
     each(lane, arrives, &Lanes::open);
@@ -309,7 +309,7 @@ class Lanes {
   Composer& composer_;
   Builder& builder_;
   const Steps::Listed& listed_;
-  std::vector<Steps::Lane> lanes_;
+  std::vector<Steps::LaneSteps> lanes_;
   std::vector<int> lane_of_;  // per step
   std::vector<Touch> touches_;
   std::vector<Open> open_;

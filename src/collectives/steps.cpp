@@ -166,7 +166,7 @@ Problem Steps::problem(Part& part) {
   // Values are loaded together only where they lie alike.
   const bool alike = !collective_->has_layouts();
   for (Flow& flow : listed.flows) flow.move.summed = flow.move.summed && alike && !groups_[at(flow.group)].in_turn;
-  for (Lane& lane : listed.lanes) {
+  for (LaneSteps& lane : listed.lanes) {
     const bool rounds = lane.group >= 0 && groups_[at(lane.group)].rounds;
     lane.at_once = collective_->on_gpu() && rounds && !groups_[at(lane.group)].in_turn;
   }

@@ -78,7 +78,7 @@ class Steps {
     bool leaves = false;
     int group = -1;
   };
-  struct Lane {
+  struct LaneSteps {
     std::vector<std::size_t> steps;
     std::int64_t chunk = 0;  ///< 0: no loop
     int group = -1;
@@ -89,7 +89,7 @@ class Steps {
     std::shared_ptr<const Collective> collective;
     std::vector<Step> steps;
     std::vector<Flow> flows;
-    std::vector<Lane> lanes;
+    std::vector<LaneSteps> lanes;
   };
 
  private:

@@ -43,10 +43,10 @@ void copy_two_pieces(const StridedCopy& copy, const std::byte* src, std::byte* d
 // Rows of small numbers gathered into consecutive ones: several loads for one store.
 template <std::int64_t Bytes>
 void copy_gather(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  using Lane =
+  using Number =
       std::conditional_t<Bytes == 4, float, BlockWord<Bytes>>;  // floats join faster, and their bits do not change
   constexpr std::int64_t kLanes = 16 / Bytes;
-  typedef Lane Lanes __attribute__((vector_size(16)));
+  typedef Number Numbers __attribute__((vector_size(16)));
   StridedCopy rows = copy;
   const StridedCopy::Dim inner = rows.dims[--rows.ndims];
   const std::int64_t count = inner.count;
@@ -54,10 +54,10 @@ void copy_gather(const StridedCopy& copy, const std::byte* src, std::byte* dst) 
   for_each_block<false>(rows, src, dst, [count, stride](const std::byte* from, std::byte* to) {
     std::int64_t i = 0;
     for (; i + kLanes <= count; i += kLanes) {
-      Lanes lanes{};
+      Numbers lanes{};
 #pragma GCC unroll 8
       for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        Lane number;
+        Number number;
         std::memcpy(&number, from, Bytes);
         lanes[lane] = number;
         from += stride;

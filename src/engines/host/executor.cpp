@@ -118,7 +118,7 @@ void Executor::keep_times() {
 
 std::int64_t Executor::memory() const {
   return program_.bytes() +
-         static_cast<std::int64_t>(steps_.size() * sizeof(Step) + lanes_.size() * sizeof(Lane) +
+         static_cast<std::int64_t>(steps_.size() * sizeof(Step) + lanes_.size() * sizeof(RunningLane) +
                                    ended_.size() * sizeof(std::uint64_t) + base_.size() * sizeof(std::byte*));
 }
 
@@ -149,7 +149,7 @@ void Executor::begin() {
     base_[i] = where.copy(copy_[i]);
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    Lane& lane = lanes_[i];
+    RunningLane& lane = lanes_[i];
     lane.at = lane.first;
     lane.round = 0;
     lane.running = false;
@@ -163,7 +163,7 @@ void Executor::begin() {
 bool Executor::progress() {
   if (!announced_) {
     announced_ = true;
-    for (Lane& lane : lanes_) run(lane, true);
+    for (RunningLane& lane : lanes_) run(lane, true);
   }
   for (std::size_t i = 0; i < open_count_;) {
     if (run(lanes_[static_cast<std::size_t>(open_[i])], false)) {
@@ -200,7 +200,7 @@ void Executor::combine(const Step& step, const std::byte* src, std::byte* dst) c
 }
 
 // True when the step has ended, false if it must be tried again later.
-bool Executor::run_step(Step& step, Lane& lane) {
+bool Executor::run_step(Step& step, RunningLane& lane) {
   if (step.channel != nullptr) {
     if (!lane.running) {
       step.channel->start(lane.round, copy_[static_cast<std::size_t>(step.channel_buffer)]);
@@ -242,7 +242,7 @@ bool Executor::run_step(Step& step, Lane& lane) {
   return true;
 }
 
-bool Executor::run(Lane& lane, bool announce_only) {
+bool Executor::run(RunningLane& lane, bool announce_only) {
   while (lane.at < lane.last) {
     Step& step = steps_[static_cast<std::size_t>(lane.at)];
     if (announce_only && step.verb != Verb::signal && step.verb != Verb::recv) return false;
@@ -273,7 +273,7 @@ std::string Executor::blocked() const {
   const Plan& plan = program_.plan;
   std::string text;
   for (std::size_t i = 0; i < open_count_; ++i) {
-    const Lane& lane = lanes_[static_cast<std::size_t>(open_[i])];
+    const RunningLane& lane = lanes_[static_cast<std::size_t>(open_[i])];
     if (lane.at >= lane.last) continue;
     const Step& step = steps_[static_cast<std::size_t>(lane.at)];
     const Command& c = plan.commands[static_cast<std::size_t>(lane.at)];
@@ -290,7 +290,7 @@ std::string Executor::blocked() const {
 
 void Executor::cancel() {
   for (std::size_t i = 0; i < open_count_; ++i) {
-    Lane& lane = lanes_[static_cast<std::size_t>(open_[i])];
+    RunningLane& lane = lanes_[static_cast<std::size_t>(open_[i])];
     if (lane.at < lane.last && lane.running) steps_[static_cast<std::size_t>(lane.at)].channel->cancel();
     lane.running = false;
   }

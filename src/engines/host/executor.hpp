@@ -91,7 +91,7 @@ class Executor {
     std::int32_t first_dep = 0;
     std::int32_t dep_count = 0;
   };
-  struct Lane {
+  struct RunningLane {
     std::int32_t first = 0;
     std::int32_t last = 0;
     std::int32_t at = 0;
@@ -100,8 +100,8 @@ class Executor {
     std::int64_t begun = 0;  ///< traced: when the current step was first tried; 0 before
   };
 
-  bool run(Lane& lane, bool announce_only);
-  bool run_step(Step& step, Lane& lane);
+  bool run(RunningLane& lane, bool announce_only);
+  bool run_step(Step& step, RunningLane& lane);
   void combine(const Step& step, const std::byte* src, std::byte* dst) const;
   std::uint64_t target(const Step& step, std::int64_t round) const;
   int copy_of(std::size_t buffer) const;
@@ -112,7 +112,7 @@ class Executor {
   std::vector<Step> steps_;
   std::vector<CopyFunction> past_caches_;
   std::map<int, Stores> stores_;  ///< by peer
-  std::vector<Lane> lanes_;
+  std::vector<RunningLane> lanes_;
   std::vector<std::int32_t> open_;  ///< lanes that have not ended
   std::size_t open_count_ = 0;
   std::vector<std::byte*> base_;        ///< per buffer: start of the copy that this epoch uses

@@ -51,14 +51,14 @@ bool ordered(const Access& a, const Access& b) {
   return a.written.meets(b.written) || a.written.meets(b.read) || a.read.meets(b.written);
 }
 
-// A lane of the plan: commands [begin, end).
-struct Lane {
+// The commands of a lane: [begin, end).
+struct CommandRange {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-std::vector<Lane> lanes_of(const Plan& plan) {
-  std::vector<Lane> lanes;
+std::vector<CommandRange> lanes_of(const Plan& plan) {
+  std::vector<CommandRange> lanes;
   for (std::size_t i = 0; i < plan.commands.size(); ++i) {
     if (i == 0 || plan.commands[i].lane != plan.commands[i - 1].lane) lanes.push_back({i, i});
     lanes.back().end = i + 1;
@@ -66,7 +66,7 @@ std::vector<Lane> lanes_of(const Plan& plan) {
   return lanes;
 }
 
-bool to_be_split(const Plan& plan, const Lane& lane, const std::vector<bool>& in_background) {
+bool to_be_split(const Plan& plan, const CommandRange& lane, const std::vector<bool>& in_background) {
   bool messages = false;
   bool moves = false;
   for (std::size_t i = lane.begin; i < lane.end; ++i) {
@@ -81,7 +81,7 @@ bool to_be_split(const Plan& plan, const Lane& lane, const std::vector<bool>& in
 // For each command the earlier ones of its lane, of the other kind, that must have ended before it.
 using Before = std::map<std::size_t, std::vector<std::size_t>>;
 
-void add_order(const Plan& plan, const Lane& lane, Before& before) {
+void add_order(const Plan& plan, const CommandRange& lane, Before& before) {
   std::vector<Access> touched;
   for (std::size_t i = lane.begin; i < lane.end; ++i) touched.push_back(access(plan, plan.commands[i]));
   for (std::size_t i = lane.begin; i < lane.end; ++i) {
@@ -104,7 +104,7 @@ bool message_order(Plan& plan, const std::vector<bool>& in_background) {
   std::int32_t next = 0;
   Before before;
   bool changed = false;
-  const auto take = [&](const Lane& lane, auto&& wanted) {
+  const auto take = [&](const CommandRange& lane, auto&& wanted) {
     for (std::size_t i = lane.begin; i < lane.end; ++i) {
       if (!wanted(i)) continue;
       order.push_back(i);
@@ -112,7 +112,7 @@ bool message_order(Plan& plan, const std::vector<bool>& in_background) {
     }
     ++next;
   };
-  for (const Lane& lane : lanes_of(plan)) {
+  for (const CommandRange& lane : lanes_of(plan)) {
     if (!to_be_split(plan, lane, in_background)) {
       take(lane, [](std::size_t) { return true; });
       continue;

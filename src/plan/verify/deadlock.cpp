@@ -95,7 +95,7 @@ Runner::Need Runner::behind(std::int32_t rank, std::int32_t command, std::int32_
   if (state.epoch > epoch || state.epoch > epochs_) return {std::nullopt, what};
   for (std::int32_t lane = state.lane_begin; lane < state.lane_end; ++lane) {
     if (done(lane)) continue;
-    const Lane& range = world_.lanes[lane];
+    const LaneRange& range = world_.lanes[lane];
     const bool ahead = command >= range.begin && command < range.end && state.ended[command] != state.epoch;
     if (state.epoch < epoch || ahead) return {lane, what};
   }

@@ -27,7 +27,7 @@ Runner::Runner(const World& world, Memory& memory, std::int32_t epochs)
       states_(world.lanes.size()),
       ranks_(world.plans.size()),
       counters_(world.areas.size()) {
-  for (const Lane& lane : world.lanes) {
+  for (const LaneRange& lane : world.lanes) {
     std::int32_t moved = lane.end;
     const auto moves = [&](const Command& c) {
       return c.verb == Verb::copy || c.verb == Verb::put || c.verb == Verb::reduce;

@@ -52,7 +52,7 @@ struct Moves {
   }
 };
 
-struct Lane {
+struct LaneRange {
   std::int32_t rank = 0;
   std::int32_t begin = 0, end = 0;  ///< commands of the rank's plan
 };
@@ -65,7 +65,7 @@ struct World {
   std::vector<std::vector<std::int32_t>> area_of;  ///< [rank][buffer of its plan]
   std::vector<std::vector<Moves>> commands;        ///< [rank][command]
   std::vector<std::vector<Moves>> expects;         ///< [rank][expectation]
-  std::vector<Lane> lanes;                         ///< of all ranks, by rank
+  std::vector<LaneRange> lanes;                    ///< of all ranks, by rank
   std::int64_t instances = 0;                      ///< commands run in one epoch, loops unrolled
   std::int64_t moved = 0;                          ///< bytes written in one epoch
   std::int64_t cells = 0;                          ///< of all areas, all copies
