@@ -31,6 +31,7 @@ using detail::store_release;
 TASUKI_DEVICE std::uint32_t look(const std::uint32_t* p) {
   return *static_cast<const volatile std::uint32_t*>(p);
 }
+// Not `exchange_gpu`, which is an acquire and a release: what the first thread stores next has a fence of its own.
 TASUKI_DEVICE bool take_first(std::uint32_t* p) {
   return atomicExch(p, 1u) == 0;
 }
@@ -73,7 +74,8 @@ TASUKI_DEVICE void record(const PlanRun& l, const GpuStep& step, std::uint64_t e
 inline void record(const PlanRun&, const GpuStep&, std::uint64_t, std::uint64_t) {}
 #endif
 
-/// How long a thread polls for `command`, or for its end.
+/// How long a thread polls for `command`, or for its end. Not the Deadline of team_memory.cuh: that one reads a clock
+/// after every poll, while here thousands of threads wait at once, which only count their polls.
 class Deadline {
  public:
   TASUKI_DEVICE Deadline(const PlanRun& l, const std::int32_t& command, std::uint64_t epoch, Why why = Why::waited)

@@ -3,6 +3,11 @@
 //
 // How messages are matched: channel.cuh, matching.cuh. How they travel: deliver.cuh, send.cuh, receive.cuh, quick.cuh,
 // and through the host by_host.cuh.
+//
+// The form for several groups (MessagesOptions::concurrent) stays beside the one without a lock. A `Messages` for each
+// block would make it superfluous, but each has 2 MiB of rings for every rank by default, more than 2 GiB for the
+// blocks of a full GPU among eight; and a block could then send only to the block with its own number, in an order that
+// holds between these two.
 #pragma once
 
 #include "tasuki/kernel/impl/by_host.cuh"

@@ -156,7 +156,8 @@ enum class Why : std::int32_t {
   asked,          ///< `failed` has found that the host has ended all waits
 };
 
-/// The first failure of a handle's runs, in host memory.
+/// The first failure of a handle's runs, in host memory. Not the Failure of a team: only `set` and `block` mean the
+/// same in both, and with one list of reasons whoever describes a failure would have to describe those of the other.
 struct PlanFailure {
   std::uint32_t set;     // or see kOtherVersion
   std::int32_t command;  // that waited

@@ -199,7 +199,8 @@ class Deadline {
 
 constexpr int kQuickLooks = 32;  // in vain, until the clock is looked at
 
-/// By one thread: until the word has reached `least`.
+/// By one thread: until the word has reached `least`. Calls that look at `working` too do so for threads, and for teams
+/// of one rank, that wait for nothing.
 TASUKI_DEVICE bool await(const Team& team, const Word* word, Word least, Call call, int peer, int index) {
   const bool good = working(team);  // on its way while the word is looked at
   Word value = load_acquire(word);
