@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import texts
+from kinds import KINDS
 from operations import OPERATIONS
 from schema import Argument, Form, Operation, Option, Options
 
@@ -26,28 +27,6 @@ TYPES = {
     "combine": "tasuki_combine",
     "address": "void*",
 }
-DECLARED = {
-    "count": "int64_t {}",
-    "counts": "const int64_t* {}",
-    "layout": "tasuki_layout {}",
-    "layouts": "const tasuki_layout* {}",
-    "root": "int {}",
-    "dtype": "int {}",
-    "operator": "int {}",
-    "neighbours": "const tasuki_neighbours* {}",
-    "side": "const tasuki_side* {}",
-    "widths": "const tasuki_width* {}",
-    "distributed": "const tasuki_distributed* {}",
-    "axes": "const int* {}",
-}
-# Lists of structs: the argument that counts them, its type, and the struct.
-LISTS = {
-    "cells": ("field_count", "int", "tasuki_exchange_field"),
-    "entries": ("entry_count", "int64_t", "tasuki_exchange_entry"),
-    "arrays": ("array_count", "int", "tasuki_redistribute_array"),
-}
-# What else is known where such a list is read: the length of lists in it.
-BESIDE = {"entries": "field_count", "arrays": "static_cast<int>(read_from.array.extents.size())"}
 
 
 def function(entry: Operation, form: Form) -> str:
@@ -58,15 +37,12 @@ def parameters(entry: Operation, form: Form) -> list[tuple[str, str]]:
     """Names and declarations, in order."""
     found = [] if entry.find("fields") else [("context", "tasuki_context context")]
     for one in form.arguments:
-        if one.kind == "buffer":
-            found.append((one.name, f"{'const ' if one.direction == 'in' else ''}void* {one.name}"))
-        elif one.kind == "fields":
-            found += [("count", "int count"), (one.name, f"const tasuki_field* {one.name}")]
-        elif one.kind in LISTS:
-            count, counted, element = LISTS[one.kind]
-            found += [(count, f"{counted} {count}"), (one.name, f"const {element}* {one.name}")]
-        elif one.kind != "where":  # which is among the options
-            found.append((one.name, DECLARED[one.kind].format(one.name)))
+        kind = KINDS[one.kind]
+        if kind.counted:
+            found.append((kind.counted.name, f"{kind.counted.type} {kind.counted.name}"))
+        if kind.c:
+            const = "const " if one.direction == "in" else ""
+            found.append((one.name, kind.c.format(name=one.name, const=const)))
     found.append(("options", f"const tasuki_{entry.options.name}_options* options"))
     return [*found, (entry.made, f"tasuki_operation* {entry.made}")]
 
@@ -87,10 +63,8 @@ def signature(entry: Operation, form: Form) -> str:
 def comment(entry: Operation, form: Form) -> str:
     pairs = []
     for one in form.arguments:
-        if one.kind == "fields":
-            pairs.append(("count", "How many fields."))
-        if one.kind in LISTS:
-            pairs.append((LISTS[one.kind][0], f"How many {one.name}."))
+        if counted := KINDS[one.kind].counted:
+            pairs.append((counted.name, f"How many {one.name}."))
         name = "options.where" if one.kind == "where" else one.name
         pairs.append((name, texts.sentence_of(entry, form, one, "c")))
     lines = texts.filled(texts.making(entry, form), "/* ", " * ", texts.COLUMNS - 1)
@@ -182,23 +156,6 @@ def headers() -> dict[str, str]:
 
 # ---- what the functions do -------------------------------------------------------------------------------------------
 
-READ = {  # what is kept of an argument: its type, with a value that it has until it is read
-    "dtype": "DType read_{0} = DType::u8;",
-    "operator": "Operator read_{0} = ReduceOp::sum;",
-    "counts": "std::vector<std::int64_t> read_{0};",
-    "layout": "Layout read_{0};",
-    "layouts": "std::vector<Layout> read_{0};",
-    "neighbours": "Neighbours read_{0}{{{{}}, {{}}}};",
-    "side": "TransferSide read_{0};",
-    "fields": "std::vector<HaloField> read_{0};",
-    "cells": "std::vector<ExchangeField> read_{0};",
-    "entries": "std::vector<ExchangeEntry> read_{0};",
-    "distributed": "ArraySide read_{0};",
-    "arrays": "std::vector<RedistributeArray> read_{0};",
-    "axes": "std::vector<int> read_{0};",
-    "where": "Memory read_{0} = Memory::host;",
-}
-
 
 def kept_in_place(form: Form, buffer: Argument) -> bool:
     """Whether the layouts of this buffer hold where a rank works in place: those of all blocks, or of the other one."""
@@ -236,40 +193,19 @@ def both_ways(form: Form) -> Argument | None:
 
 def reading(entry: Operation, form: Form, one: Argument) -> list[str]:
     """The statements that read an argument, and throw what is wrong with it."""
-    name = one.name
-    if one.kind == "dtype":
-        return [f"read_{name} = collective_type_from({name}, {str(form.find('operator') is not None).lower()});"]
-    if one.kind == "operator":
-        return [f"read_{name} = operator_from({name}, asked);"]
-    if one.kind == "where":
-        return [f"read_{name} = where_from(asked.{name});"]
-    if one.kind == "counts":
-        return [f'if ({name} != nullptr) read_{name} = list_from({name}, {blocks_of(entry, one)}, "{name}");']
-    if one.kind == "layout":
-        lines = [f'read_{name} = layout_from({name}, "{name}", {used(entry, form, one)});']
-        if memory := both_ways(form):
-            lines.append(f'if (read_{name}.size() > 0) given({memory.name}, "{memory.name}");')
-        return lines
-    if one.kind == "layouts":
-        return [f'read_{name} = layouts_from({name}, {blocks_of(entry, one)}, "{name}", {used(entry, form, one)});']
-    if one.kind == "count" and (memory := both_ways(form)):
-        return [f'if ({name} > 0) given({memory.name}, "{memory.name}");']
-    if one.kind == "neighbours":
-        return [f'read_{name} = neighbours_from(*given({name}, "{name}"));']
-    if one.kind == "side":
-        return [f'read_{name} = side_from(*{name}, ranks.rank(), "{name}");']
-    if one.kind in LISTS:
-        beside = f", {BESIDE[one.kind]}" if one.kind in BESIDE else ""
-        return [f"read_{name} = {entry.name}_{one.kind}_from({LISTS[one.kind][0]}, {name}{beside});"]
-    if one.kind == "distributed":
-        return [f'read_{name} = array_side_from(*given({name}, "{name}"), "{name}");']
-    if one.kind == "axes":
-        return [
-            f'if ({name} != nullptr) read_{name} = list_from({name}, std::ssize(read_from.array.extents), "{name}");'
-        ]
-    if one.kind == "fields":
-        return [f"read_{name} = fields_from(count, {name}, {form.find('widths').name});"]
-    return []
+    kind, lines = KINDS[one.kind], []
+    if kind.read:
+        words = {"name": one.name, "operation": entry.name, "combines": str(form.find("operator") is not None).lower()}
+        if one.kind in ("counts", "layouts"):
+            words["blocks"] = blocks_of(entry, one)
+        if one.kind in ("layout", "layouts"):
+            words["used"] = used(entry, form, one)
+        if form.find("widths"):
+            words["widths"] = form.find("widths").name
+        lines.append(kind.read.format(**words))
+    if kind.moves and (memory := both_ways(form)):
+        lines.append(f'if ({kind.moves.format(name=one.name)}) given({memory.name}, "{memory.name}");')
+    return lines
 
 
 def together(form: Form) -> list[str]:
@@ -294,13 +230,13 @@ def constructed(entry: Operation, form: Form, with_lists: bool, name: Callable[[
 def read_name(one: Argument) -> str:
     if one.kind == "buffer":
         return f"{'input' if one.direction == 'in' else 'output'}({one.name})"
-    return one.name if one.kind in ("root", "count") else f"read_{one.name}"
+    return f"read_{one.name}" if KINDS[one.kind].kept else one.name
 
 
 def body(entry: Operation, form: Form) -> str:
     name, options = function(entry, form), entry.options
     sides = [one.name for one in form.arguments if one.kind == "side"]
-    kept = [READ[one.kind].format(one.name) for one in form.arguments if one.kind in READ]
+    kept = [KINDS[one.kind].kept.format(name=one.name) for one in form.arguments if KINDS[one.kind].kept]
     reads = [line for one in form.arguments for line in reading(entry, form, one)]
     if entry.find("fields"):
         context = ["const Context ranks = some_field(count, fields).grid().context();"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import for_c
 import texts
+from kinds import KINDS
 from operations import OPERATIONS
 from schema import Argument, Form, Operation, Option, Options
 
@@ -39,7 +40,6 @@ STRUCT_TYPES = {
     "operator": ("integer(c_int)", "0"),
     "int64": ("integer(c_int64_t)", "0"),
 }
-STRUCTS = {"cells": "cells", "entries": "entry", "arrays": "moved_array"}  # what lists of structs are of
 ADDRESS = "type(c_ptr), intent(in)"
 LAYOUT = "type(tasuki_layout), intent(in)"
 COUNTS = "integer(int64), contiguous, target, intent(in), optional"
@@ -102,58 +102,40 @@ class Procedure:
         ]
         self.passed[name] = side
 
+    def add_layouts(self, one: Argument) -> None:
+        self.say(one)
+        self.add_list(one, LAYOUT)
+
+    def add_counts(self, one: Argument) -> None:
+        self.say(one)
+        self.add_list(one, COUNTS)
+
+    def add_no_argument(self, one: Argument) -> None:
+        """It is an option."""
+
+    def say(self, one: Argument) -> None:
+        self.said.append((one.in_language("fortran"), texts.sentence_of(self.entry, self.form, one, "fortran")))
+
     def add(self, one: Argument) -> None:
         """What becomes of an argument of the schema."""
-        name = one.in_language("fortran")
-        if one.kind == "side":
-            return self.add_side(one)
-        if one.kind == "where":  # an option
-            return None
-        self.said.append((name, texts.sentence_of(self.entry, self.form, one, "fortran")))
-        if one.kind == "neighbours":
-            self.arguments[name], self.passed[one.name] = f"type(tasuki_neighbour_ranks), intent(in) :: {name}", "whom"
-            self.locals += ["type(c_neighbours) :: whom", "type(kept_neighbours), target :: kept_ranks"]
-            self.statements.append(f"call set_neighbours(whom, kept_ranks, {name})")
-        elif one.kind == "buffer":
-            self.arguments[name], self.passed[one.name] = f"{ADDRESS} :: {name}", name
-        elif one.kind in ("root", "dtype"):
-            self.arguments[name], self.passed[one.name] = f"integer, intent(in) :: {name}", f"int({name}, c_int)"
-        elif one.kind == "count":
-            self.arguments[name], self.passed[one.name] = f"integer(int64), intent(in) :: {name}", name
-        elif one.kind == "operator":
-            self.arguments[name] = f"type(tasuki_operator), intent(in) :: {name}"
-            self.passed[one.name] = "number"
-            self.locals.append("integer(c_int) :: number")
-        elif one.kind == "layout":
-            self.arguments[name], self.passed[one.name] = f"{LAYOUT} :: {name}", f"{name}%handle"
-        elif one.kind in for_c.LISTS:
-            count, counted, _ = for_c.LISTS[one.kind]
-            # A target, for compilers to see that what its elements point to may change.
-            self.arguments[name] = f"type(tasuki_{STRUCTS[one.kind]}), intent(in), target :: {name}(:)"
-            self.locals.append(f"type(kept_{one.kind}), target :: its_{name}")
-            self.statements.append(f"call set_{one.kind}(its_{name}, {name})")
-            self.passed[count] = f"size({name}, kind=c_{counted})"
-            self.passed[one.name] = f"its_{name}%structs"
-            if one.kind == "arrays":
-                sides = ", ".join(side.name for side in self.entry.arguments if side.kind == "distributed")
-                self.check("arrays_fit", f"{name}, {sides}")
-        elif one.kind == "distributed":
-            self.arguments[name] = f"type(tasuki_distributed), intent(in) :: {name}"
-            self.locals.append(f"type(kept_distributed), target :: its_{name}")
-            self.check("distributed_fits", f"'{name}', {name}")
-            self.statements.append(f"call set_distributed(its_{name}, {name})")
-            self.passed[one.name] = f"its_{name}%struct"
-        elif one.kind == "axes":
-            side = next(side.name for side in self.entry.arguments if side.kind == "distributed")
-            self.arguments[name] = f"integer, intent(in), optional :: {name}(:)"
-            self.locals.append(f"type(kept_axes), target :: its_{name}")
-            self.check("axes_fit", f"{name}, {side}")
-            self.passed[one.name] = f"set_axes(its_{name}, {name})"
-        elif one.kind in ("layouts", "counts"):
-            self.add_list(one, LAYOUT if one.kind == "layouts" else COUNTS)
-        else:
+        kind, name = KINDS[one.kind], one.in_language("fortran")
+        its = kind.fortran
+        if its is None:
             one.place.refuse(f"Fortran knows no argument of kind '{one.kind}'")
-        return None
+        if isinstance(its, str):
+            getattr(self, its)(one)
+            return
+        self.say(one)
+        sides = [side.name for side in self.entry.of_kind("distributed")]
+        words = {"name": name, "sides": ", ".join(sides), "side": sides[0] if sides else ""}
+        self.arguments[name] = its.declared.format(**words)
+        self.passed[one.name] = its.passed.format(**words)
+        if kind.counted:
+            self.passed[kind.counted.name] = f"size({name}, kind=c_{kind.counted.type})"
+        self.locals += [line.format(**words) for line in its.locals]
+        self.statements += [line.format(**words) for line in its.statements]
+        if its.check:
+            self.check(its.check[0], its.check[1].format(**words))
 
     def add_option(self, option: Option) -> None:
         where = self.entry.find("where")

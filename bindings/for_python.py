@@ -7,28 +7,11 @@ from collections.abc import Callable
 
 import for_c
 import texts
+from kinds import KINDS
 from operations import OPERATIONS
 from schema import Argument, Operation, Option
 
 COLUMNS = 120
-OPERATOR = "str | Operator | Callable[[Any, Any], Any]"
-COUNTS = "Sequence[SupportsIndex] | None"
-# Of each kind: the C++ parameter, the type in the signature, the default of the signature and of nanobind.
-KINDS = {
-    "buffer": ("nb::handle", "Any", None, None),
-    "side": ("nb::handle", "tuple[Any, ...]", None, None),
-    "fields": ("nb::handle", "Field | tuple[Field, Width] | Sequence[Field | tuple[Field, Width]]", None, None),
-    "cells": ("nb::handle", "Any", None, None),
-    "distributed": ("nb::handle", "tuple[Any, ...]", None, None),
-    "axes": ("nb::handle", "Sequence[SupportsIndex] | None", "None", "nb::none()"),
-    "entries": ("nb::handle", "Sequence[tuple[SupportsIndex, Any, Any]]", None, None),
-    "neighbours": ("nb::handle", "Grid | tuple[Sequence[SupportsIndex], Sequence[SupportsIndex]]", None, None),
-    "root": ("int", "SupportsIndex", "0", "0"),
-    "operator": ("nb::handle", OPERATOR, "'sum'", '"sum"'),
-    "counts": ("nb::handle", COUNTS, "None", "nb::none()"),
-    "widths": ("nb::handle", "Width | None", "None", "nb::none()"),
-    "where": ("const std::string&", "Literal['host', 'device']", "'host'", '"host"'),
-}
 OPTIONS = {
     "text": ("const std::string&", "str", "'auto'", '"auto"'),
     "name": ("const std::string&", "str", "''", '""'),
@@ -66,10 +49,11 @@ def parameters(entry: Operation) -> list[Parameter]:
     """The constructor's, in order: by position, then by name."""
     places, named = [], []
     for one in entry.arguments:
-        if one.kind not in KINDS:
+        of_kind = KINDS[one.kind].python
+        if of_kind is None:
             continue  # counts and types are those of the arrays
-        name, kind = one.in_language("python"), KINDS[one.kind]
-        if one.kind in ("buffer", "side", "fields", "cells", "entries", "distributed", "neighbours"):
+        name, kind = one.in_language("python"), of_kind.parameter
+        if of_kind.by_position:
             if one.direction == "inout":
                 kind = ("nb::handle", "object", None, None)
             missing = one.at_root and one.direction == "out"  # other ranks may leave it out
@@ -79,7 +63,8 @@ def parameters(entry: Operation) -> list[Parameter]:
             places.append(Parameter(name, (*kind[:2], None, None), True))
         else:
             named.append((one.kind, Parameter(name, kind, False)))
-    order = ("widths", "axes", "root", "operator", "ordered", "counts", "where", "option")
+    order = [*KINDS, "option"]
+    order.insert(order.index("operator") + 1, "ordered")
     for option in options_of(entry):
         default = "True" if option.default == "1" else ""
         one = Parameter(option.name, OPTIONS[option.type], False, default=default)
@@ -122,7 +107,7 @@ def documented(entry: Operation) -> str:
     lines.append("")
     plain = entry.forms()[0]
     for one in entry.arguments:
-        if one.kind in KINDS:
+        if KINDS[one.kind].python:
             said = texts.sentence_of(entry, plain, one, "python")
             lines += texts.filled(f"{one.in_language('python')}: {said}", "", "")
     for option in options_of(entry):
@@ -158,13 +143,13 @@ def made(entry: Operation) -> list[str]:
     """The statements that return what was made."""
     names = {one.name: one.in_language("python") for one in entry.arguments}
     if entry.name in BY_HAND:
-        passed = [names[one.name] for one in entry.arguments if one.kind in KINDS]
+        passed = [names[one.name] for one in entry.arguments if KINDS[one.kind].python]
         passed += [one.name for one in options_of(entry) if one.type == "operator"]  # which all ranks must hear of
         context = [] if entry.find("fields") else ["context"]
         return [f"return made_{entry.name}({', '.join([*context, *passed, 'options'])});"]
     lines = ["Given given;"]
     for one in entry.arguments:
-        if one.kind in KINDS:
+        if KINDS[one.kind].python:
             field = {"in": "source", "out": "target"}.get(one.name, one.name)
             lines.append(f"given.{field} = {names[one.name]};")
     plain, layouts = entry.forms()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
+from kinds import KINDS
+
 LANGUAGES = ("c", "fortran", "python")
 
 
@@ -43,35 +45,12 @@ def here() -> Place:
     return Place("bindings/" + Path(frame.f_code.co_filename).name, frame.f_lineno)
 
 
-# What an argument may be, and what is true of it in every operation.
-KINDS = {
-    "buffer": "memory of this rank",
-    "count": "elements, or bytes",
-    "counts": "a list of counts, an entry a rank or neighbour",
-    "layout": "which bytes of a buffer",
-    "layouts": "a list of layouts, an entry a rank or neighbour",
-    "root": "a rank that differs from the others",
-    "dtype": "the type of the elements",
-    "operator": "how a reduction combines",
-    "neighbours": "the ranks to exchange blocks with",
-    "side": "a rank, an address and a layout",
-    "fields": "fields of one context",
-    "cells": "fields of cells that have only numbers, in memory of this rank",
-    "entries": "what this rank exchanges with each other one",
-    "distributed": "an array over ranks, or a section of one",
-    "arrays": "arrays that move, in memory of this rank",
-    "axes": "the dimensions of the source in the order of those of the target",
-    "widths": "how much of each field's shadow takes part",
-    "where": "host or device, for what has no memory to tell",
-}
-
-
 @dataclass(frozen=True)
 class Argument:
     """One argument, by the name that it has in C++ and C, with those of other languages where they differ."""
 
     name: str
-    kind: str
+    kind: str  # in kinds.py
     says: str = ""
     names: dict[str, str] = field(default_factory=dict)
     direction: str = "in"  # of buffers and sides: in, out, inout

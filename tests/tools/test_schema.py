@@ -8,15 +8,27 @@ import sys
 import textwrap
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bindings"))
 
 import for_c  # noqa: E402
+import for_fortran  # noqa: E402
 import for_python  # noqa: E402
 import texts  # noqa: E402
+from kinds import KINDS, Fortran, Kind, Python  # noqa: E402
 from operations import OPERATIONS, TRANSFER, count, counts, dtype, operator, source, target  # noqa: E402
 from schema import Argument, Contradiction, Operation, Option, Options, unique  # noqa: E402
+
+DEPTH = Kind(
+    "how far",
+    "double {name}",
+    kept="Depth read_{name};",
+    read="read_{name} = depth_from({name});",
+    python=Python("double", "float", "1.0", "1.0"),
+    fortran=Fortran("real(c_double), intent(in) :: {name}", statements=("call look_at({name})",)),
+)
 
 
 def entry(*arguments, **more):
@@ -25,6 +37,20 @@ def entry(*arguments, **more):
 
 def here():
     return inspect.currentframe().f_back.f_lineno
+
+
+class Kinds(unittest.TestCase):
+    def test_a_new_kind_is_one_entry(self):
+        with mock.patch.dict(KINDS, depth=DEPTH):
+            deep = entry(Argument("depth", "depth", "x"), source("x"), count("x"))
+            form = deep.forms()[0]
+            self.assertIn("double depth,", for_c.signature(deep, form))
+            self.assertIn("      read_depth = depth_from(depth);\n", for_c.body(deep, form))
+            self.assertIn("Shift(ranks, read_depth, input(in), count, chosen)", for_c.body(deep, form))
+            self.assertIn("depth: float = 1.0", for_python.signature(for_python.parameters(deep)))
+            written = for_fortran.procedure(deep, form, "making")
+            self.assertIn("real(c_double), intent(in) :: depth\n", written)
+            self.assertIn("call look_at(depth)\n", written)
 
 
 class Contradictions(unittest.TestCase):
