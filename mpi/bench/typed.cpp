@@ -1,5 +1,5 @@
 // What typed messages take between two ranks, one way, in a program of MPI alone: run it without and with the library.
-//   mpirun -n 2 tasuki-bench-typed [SECONDS a case]
+//   mpirun -n 2 tasuki-bench-typed [SECONDS a case [CASE, or a part of its name]]
 // A line a case: name, bytes, and the median in µs of a typed message (both sides typed), of the same bytes packed by
 // hand on both sides, and of as many contiguous bytes. tools/typed_tables.py makes a table of several runs.
 #include <mpi.h>
@@ -16,6 +16,7 @@ namespace {
 
 int rank;
 double seconds = 0.1;
+std::string wanted;  // part of the names of the cases that run
 
 double median_us(const std::function<void()>& there, const std::function<void()>& back) {
   std::vector<double> times;
@@ -66,6 +67,10 @@ void scatter(const Runs& runs, const char* in, char* base) {
 }
 
 void run(const std::string& name, int count, MPI_Datatype type, const Runs& runs) {
+  if (name.find(wanted) == std::string::npos) {
+    MPI_Type_free(&type);
+    return;
+  }
   MPI_Type_commit(&type);
   int size = 0;
   MPI_Type_size(type, &size);
@@ -182,6 +187,7 @@ void particles(const std::string& name, int count, const std::vector<int>& bytes
 // The halo of a block of n³ doubles, one deep, with all 26 neighbours: two ranks, periodic, so that 18 of them are the
 // other rank and 8 this one. Persistent requests; by hand each face is packed by itself, and sent as bytes.
 void exchange(const std::string& name, int n) {
+  if (name.find(wanted) == std::string::npos) return;
   const int width = n + 2, other = 1 - rank;
   std::vector<double> field(static_cast<std::size_t>(width) * width * width, rank);
   std::vector<MPI_Request> typed, hand;
@@ -267,6 +273,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (argc > 1) seconds = std::atof(argv[1]);
+  if (argc > 2) wanted = argv[2];
   if (rank == 0) std::printf("%-28s %9s %10s %10s %10s\n", "case", "bytes", "typed µs", "by hand", "contiguous");
   hvector("64 B / 8", 64, 8);
   hvector("1 KiB / 8", 1 << 10, 8);
