@@ -36,20 +36,28 @@ struct KeyHash {
 // Programs that never use a tag twice would fill the memory.
 constexpr std::size_t kMostKeys = 1 << 16;
 
+struct Count {
+  std::int64_t next = 0;
+  bool loose = false;
+};
 struct Counts {
-  std::unordered_map<Key, std::int64_t, KeyHash> numbers;
+  std::unordered_map<Key, Count, KeyHash> numbers;
   Key last{0, -1, -1};
-  std::int64_t* last_number = nullptr;
+  Count* last_count = nullptr;
   std::int64_t next(const Key& key) {
-    if (last_number == nullptr || !(last == key)) {
+    if (last_count == nullptr || !(last == key)) {
       if (numbers.size() >= kMostKeys && numbers.find(key) == numbers.end()) return -1;
-      last_number = &numbers[key];  // its place does not change when others come
+      last_count = &numbers[key];  // its place does not change when others come
       last = key;
     }
-    return *last_number < 0 ? -1 : (*last_number)++;
+    return last_count->next < 0 ? -1 : last_count->next++;
+  }
+  std::int64_t so_far(const Key& key) const {
+    const auto found = numbers.find(key);
+    return found == numbers.end() ? 0 : found->second.next;
   }
   void leave(const Key& key) {
-    if (next(key) >= 0) *last_number = -1;
+    if (next(key) >= 0) last_count->next = -1;
   }
 };
 auto& sent = *new Counts;
@@ -58,7 +66,7 @@ auto& received = *new Counts;
 std::recursive_mutex mutex;
 struct Entry {
   MPI_Comm handle;
-  std::unique_ptr<Comm> comm;
+  std::shared_ptr<Comm> comm;
 };
 auto& comms = *new std::vector<Entry>;
 Comm* world = nullptr;
@@ -68,7 +76,10 @@ int keyval = MPI_KEYVAL_INVALID;
 
 int comm_ended(MPI_Comm handle, int, void*, void*) {
   const std::scoped_lock lock(mutex);
-  std::erase_if(comms, [&](const Entry& entry) { return entry.handle == handle; });
+  std::erase_if(comms, [&](const Entry& entry) {
+    if (entry.handle == handle) entry.comm->ended = true;
+    return entry.handle == handle;
+  });
   last_handle = MPI_COMM_NULL;
   return MPI_SUCCESS;
 }
@@ -128,7 +139,7 @@ void comm_made(MPI_Comm parent, MPI_Comm made) {
   }
   int inter = 0;
   if (made == MPI_COMM_NULL || PMPI_Comm_test_inter(made, &inter) != MPI_SUCCESS || inter) return;
-  auto comm = std::make_unique<Comm>();
+  auto comm = std::make_shared<Comm>();
   comm->world = world_ranks(made);
   for (const int rank : comm->world) number = mix(number, static_cast<std::uint64_t>(rank));
   comm->number = number;
@@ -140,7 +151,7 @@ void comm_made(MPI_Comm parent, MPI_Comm made) {
 
 void begin_comms() {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, comm_ended, &keyval, nullptr);
-  auto comm = std::make_unique<Comm>();
+  auto comm = std::make_shared<Comm>();
   comm->number = 1;
   comm->world = world_ranks(MPI_COMM_WORLD);
   world = comm.get();
@@ -168,6 +179,22 @@ std::int64_t next_sent(Comm& comm, int to, int tag) {
 }
 std::int64_t next_received(Comm& comm, int from, int tag) {
   return received.next({comm.number, from, tag});
+}
+
+void last_is_loose() {
+  if (received.last_count != nullptr) received.last_count->loose = true;
+}
+bool last_may_be_loose() {
+  return received.last_count != nullptr && received.last_count->loose;
+}
+
+void all_wild() {
+  const std::scoped_lock lock(mutex);
+  for (const Entry& entry : comms) entry.comm->wild = true;
+}
+
+std::int64_t sent_so_far(const Comm& comm, int to, int tag) {
+  return sent.so_far({comm.number, to, tag});
 }
 
 void leave_sent(Comm& comm, int to, int tag) {

@@ -5,14 +5,17 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace tasuki::mpi {
 
-struct Comm {
+/// Kept as long as the communicator, and as long as a persistent request needs it.
+struct Comm : std::enable_shared_from_this<Comm> {
   std::uint64_t number = 0;  ///< equal on all its ranks, and never that of another communicator
   std::vector<int> world;    ///< the world's rank of each of its ranks
   bool wild = false;         ///< this rank has let receives match in an order that is not counted
+  bool ended = false;        ///< the program has freed it
   std::uint64_t made = 0;    ///< communicators made of it
 };
 
@@ -20,6 +23,9 @@ struct Comm {
 Comm* comm_of(MPI_Comm comm);
 /// After a call of all ranks of `parent` that makes a communicator. `made` may be MPI_COMM_NULL.
 void comm_made(MPI_Comm parent, MPI_Comm made);
+
+/// From now on nothing is known of the order in which receives of this rank match.
+void all_wild();
 
 void begin_comms();
 void end_comms();
@@ -43,6 +49,12 @@ class Counting {
 /// cannot be told.
 std::int64_t next_sent(Comm& comm, int to, int tag);
 std::int64_t next_received(Comm& comm, int from, int tag);
+/// The last receive that was counted is looked after no further, so it cannot be told whether it is open; and whether
+/// there was such a one of the kind that was counted last.
+void last_is_loose();
+bool last_may_be_loose();
+/// What `next_sent` would be.
+std::int64_t sent_so_far(const Comm& comm, int to, int tag);
 /// From now on messages of that kind are not counted.
 void leave_sent(Comm& comm, int to, int tag);
 void leave_received(Comm& comm, int from, int tag);

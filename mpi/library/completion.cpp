@@ -4,6 +4,7 @@
 
 #include "hook.hpp"
 #include "requests.hpp"
+#include "session.hpp"
 
 namespace {
 
@@ -44,20 +45,32 @@ void complete_all(const std::vector<MPI_Request>& before, const std::vector<Mess
   }
 }
 
-// MPI does not see sends that went through the ring: the first of them; -1 if there is none.
-int first_aside(const std::vector<Message*>& known) {
-  for (std::size_t i = 0; i < known.size(); ++i)
-    if (known[i] != nullptr && known[i]->aside) return static_cast<int>(i);
+// MPI does not see what is apart: the first of it that is complete; -1 if there is none. `open`: whether others are
+// not.
+int first_apart(const std::vector<Message*>& known, bool& open) {
+  open = false;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (!apart(known[i])) continue;
+    if (!pending(known[i]) && apart(known[i])) return static_cast<int>(i);
+    open = open || apart(known[i]);
+  }
   return -1;
 }
 
-// The status of a send.
-void set_empty(MPI_Status& status) {
-  MPI_Request none = MPI_REQUEST_NULL;
-  PMPI_Wait(&none, &status);
+// What is said of it before it is completed.
+[[maybe_unused]] void see_apart(Message& message, MPI_Status& status) {
+  set_empty(status);
+  if (message.receives && message.active) finish_receive(message, status, false);
 }
 
-void complete_aside(MPI_Request request, MPI_Status& status) {
+// MPI is let go on while something is awaited that it does not see: a call that completes requests of which none is
+// active need not, and the other rank may wait for what this one has sent before (a buffered send).
+void let_go_on() {
+  int unused = 0;
+  PMPI_Iprobe(0, 0, session().own, &unused, MPI_STATUS_IGNORE);
+}
+
+void complete_apart(MPI_Request request, MPI_Status& status) {
   set_empty(status);
   complete(request, status, false);
 }
@@ -67,7 +80,9 @@ void complete_aside(MPI_Request request, MPI_Status& status) {
 HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (no_messages() || request == nullptr) return PMPI_Wait(request, status);
   const MPI_Request before = *request;
-  if (find_message(before) == nullptr) return PMPI_Wait(request, status);
+  Message* message = find_message(before);
+  if (message == nullptr) return PMPI_Wait(request, status);
+  await_apart(message);
   MPI_Status own;
   const int result = PMPI_Wait(request, or_own(status, own));
   complete(before, *or_own(status, own), result != MPI_SUCCESS);
@@ -77,7 +92,13 @@ HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
 HOOK int tasuki_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (no_messages() || request == nullptr) return PMPI_Test(request, flag, status);
   const MPI_Request before = *request;
-  if (find_message(before) == nullptr) return PMPI_Test(request, flag, status);
+  Message* message = find_message(before);
+  if (message == nullptr) return PMPI_Test(request, flag, status);
+  if (pending(message)) {
+    let_go_on();
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   MPI_Status own;
   const int result = PMPI_Test(request, flag, or_own(status, own));
   if (result != MPI_SUCCESS ? *request == MPI_REQUEST_NULL : *flag != 0)
@@ -89,6 +110,21 @@ HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* status
   if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Waitall(count, requests, statuses);
   const auto known = find_messages(count, requests);
   if (known.empty()) return PMPI_Waitall(count, requests, statuses);
+  bool all_apart = true;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    await_apart(known[i]);
+    all_apart = all_apart && (requests[i] == MPI_REQUEST_NULL || apart(known[i]));
+  }
+  if (all_apart) {
+    MPI_Status empty, unseen;
+    set_empty(empty);
+    for (int i = 0; i < count; ++i) {
+      MPI_Status& status = statuses == MPI_STATUSES_IGNORE ? unseen : statuses[i];
+      status = empty;
+      complete(requests[i], known[static_cast<std::size_t>(i)], status, false);
+    }
+    return MPI_SUCCESS;
+  }
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
   const int result = PMPI_Waitall(count, requests, all.data());
@@ -100,6 +136,12 @@ HOOK int tasuki_MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Sta
   if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Testall(count, requests, flag, statuses);
   const auto known = find_messages(count, requests);
   if (known.empty()) return PMPI_Testall(count, requests, flag, statuses);
+  for (Message* message : known) {
+    if (!pending(message)) continue;
+    let_go_on();
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
   const int result = PMPI_Testall(count, requests, flag, all.data());
@@ -113,12 +155,19 @@ HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
   if (known.empty()) return PMPI_Waitany(count, requests, index, status);
   const auto before = copied(requests, count);
   MPI_Status own;
-  if (const int first = first_aside(known); first >= 0) {
-    *index = first;
-    complete_aside(requests[first], *or_own(status, own));
-    return MPI_SUCCESS;
-  }
-  const int result = PMPI_Waitany(count, requests, index, or_own(status, own));
+  bool open = false;
+  int result = MPI_SUCCESS, flag = 0;
+  do {
+    if (const int first = first_apart(known, open); first >= 0) {
+      *index = first;
+      complete_apart(requests[first], *or_own(status, own));
+      return MPI_SUCCESS;
+    }
+    if (!open) break;
+    let_go_on();
+    result = PMPI_Testany(count, requests, index, &flag, or_own(status, own));
+  } while (result == MPI_SUCCESS && (flag == 0 || *index == MPI_UNDEFINED));
+  if (!open) result = PMPI_Waitany(count, requests, index, or_own(status, own));
   if (*index >= 0 && *index < count)
     complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
   return result;
@@ -130,13 +179,16 @@ HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* f
   if (known.empty()) return PMPI_Testany(count, requests, index, flag, status);
   const auto before = copied(requests, count);
   MPI_Status own;
-  if (const int first = first_aside(known); first >= 0) {
+  bool open = false;
+  if (const int first = first_apart(known, open); first >= 0) {
     *index = first;
     *flag = 1;
-    complete_aside(requests[first], *or_own(status, own));
+    complete_apart(requests[first], *or_own(status, own));
     return MPI_SUCCESS;
   }
+  if (open) let_go_on();
   const int result = PMPI_Testany(count, requests, index, flag, or_own(status, own));
+  if (open && *index == MPI_UNDEFINED) *flag = 0;
   if (*flag != 0 && *index >= 0 && *index < count)
     complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
   return result;
@@ -145,23 +197,30 @@ HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* f
 namespace {
 
 template <class Call>
-int some(Call call, int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
+int some(Call call, bool waits, int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
   if (no_messages() || count <= 0 || requests == nullptr) return call(count, requests, number, indices, statuses);
   const auto known = find_messages(count, requests);
   if (known.empty()) return call(count, requests, number, indices, statuses);
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
-  if (first_aside(known) >= 0) {
-    *number = 0;
-    for (int i = 0; i < count; ++i) {
-      const Message* message = known[static_cast<std::size_t>(i)];
-      if (message == nullptr || !message->aside) continue;
-      complete_aside(requests[i], all.data()[*number]);
-      indices[(*number)++] = i;
+  bool open = false;
+  int result = MPI_SUCCESS;
+  do {
+    if (first_apart(known, open) >= 0) {
+      *number = 0;
+      for (int i = 0; i < count; ++i) {
+        Message* message = known[static_cast<std::size_t>(i)];
+        if (!apart(message) || pending(message) || !apart(message)) continue;
+        complete_apart(requests[i], all.data()[*number]);
+        indices[(*number)++] = i;
+      }
+      return MPI_SUCCESS;
     }
-    return MPI_SUCCESS;
-  }
-  const int result = call(count, requests, number, indices, all.data());
+    if (open) let_go_on();
+    result = open ? PMPI_Testsome(count, requests, number, indices, all.data())
+                  : call(count, requests, number, indices, all.data());
+    if (open && *number == MPI_UNDEFINED) *number = 0;  // those that MPI does not see are active
+  } while (open && waits && result == MPI_SUCCESS && *number == 0);
   if (*number == MPI_UNDEFINED) return result;
   for (int i = 0; i < *number; ++i) {
     MPI_Status& status = all.data()[i];
@@ -174,11 +233,11 @@ int some(Call call, int count, MPI_Request* requests, int* number, int* indices,
 }  // namespace
 
 HOOK int tasuki_MPI_Waitsome(int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
-  return some(PMPI_Waitsome, count, requests, number, indices, statuses);
+  return some(PMPI_Waitsome, true, count, requests, number, indices, statuses);
 }
 
 HOOK int tasuki_MPI_Testsome(int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
-  return some(PMPI_Testsome, count, requests, number, indices, statuses);
+  return some(PMPI_Testsome, false, count, requests, number, indices, statuses);
 }
 
 // The program may read what it received once it has been told that the request is complete.
@@ -186,6 +245,11 @@ HOOK int tasuki_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Statu
   if (no_messages()) return PMPI_Request_get_status(request, flag, status);
   Message* message = find_message(request);
   if (!is_receive(message)) return PMPI_Request_get_status(request, flag, status);
+  if (pending(message)) {
+    let_go_on();
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   MPI_Status own;
   const int result = PMPI_Request_get_status(request, flag, or_own(status, own));
   if (result == MPI_SUCCESS && *flag != 0 && message->active) finish_receive(*message, *or_own(status, own), false);
@@ -200,6 +264,12 @@ HOOK int tasuki_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Statu
 
 HOOK int tasuki_MPI_Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (no_messages() || count <= 0) return PMPI_Request_get_status_all(count, requests, flag, statuses);
+  for (int i = 0; i < count; ++i) {
+    if (!pending(find_message(requests[i]))) continue;
+    let_go_on();
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   Statuses all(statuses, count);
   const int result = PMPI_Request_get_status_all(count, requests, flag, all.data());
   if (result != MPI_SUCCESS || *flag == 0) return result;
@@ -215,13 +285,15 @@ HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* request
   if (no_messages() || count <= 0) return PMPI_Request_get_status_any(count, requests, index, flag, status);
   const auto known = find_messages(count, requests);
   MPI_Status own;
-  if (const int first = first_aside(known); first >= 0) {
+  bool open = false;
+  if (const int first = first_apart(known, open); first >= 0) {
     *index = first;
     *flag = 1;
-    set_empty(*or_own(status, own));
+    see_apart(*known[static_cast<std::size_t>(first)], *or_own(status, own));
     return MPI_SUCCESS;
   }
   const int result = PMPI_Request_get_status_any(count, requests, index, flag, or_own(status, own));
+  if (open && *index == MPI_UNDEFINED) *flag = 0;
   if (result != MPI_SUCCESS || *flag == 0 || *index < 0 || *index >= count) return result;
   Message* message = find_message(requests[*index]);
   if (is_receive(message) && message->active) finish_receive(*message, *or_own(status, own), false);
@@ -233,17 +305,19 @@ HOOK int tasuki_MPI_Request_get_status_some(int count, const MPI_Request* reques
   if (no_messages() || count <= 0) return PMPI_Request_get_status_some(count, requests, number, indices, statuses);
   const auto known = find_messages(count, requests);
   Statuses all(statuses, count);
-  if (first_aside(known) >= 0) {
+  bool open = false;
+  if (first_apart(known, open) >= 0) {
     *number = 0;
     for (int i = 0; i < count; ++i) {
-      const Message* message = known[static_cast<std::size_t>(i)];
-      if (message == nullptr || !message->aside) continue;
-      set_empty(all.data()[*number]);
+      Message* message = known[static_cast<std::size_t>(i)];
+      if (!apart(message) || pending(message) || !apart(message)) continue;
+      see_apart(*message, all.data()[*number]);
       indices[(*number)++] = i;
     }
     return MPI_SUCCESS;
   }
   const int result = PMPI_Request_get_status_some(count, requests, number, indices, all.data());
+  if (open && *number == MPI_UNDEFINED) *number = 0;
   if (result != MPI_SUCCESS || *number == MPI_UNDEFINED) return result;
   for (int i = 0; i < *number; ++i) {
     Message* message = find_message(requests[indices[i]]);

@@ -1,5 +1,6 @@
 // Sends and receives. What travels is the bytes of the type map, so that the other side need not know of this library:
 // MPI matches, probes, counts, truncates and cancels as ever.
+#include <type_traits>
 #include <utility>
 
 #include "hook.hpp"
@@ -9,40 +10,69 @@ namespace {
 
 using namespace tasuki::mpi;
 
-// A message is counted, and if its receive is posted, goes through the ring: MPI is given an empty message by `empty`.
-// True if that was done; `status` is then MPI's.
+// A message is counted, and if its receive is posted, goes through the ring: MPI is given an empty message by `empty`,
+// or if it does not have the receive either, one to nobody. True if that was done; `status` is then MPI's.
 template <class Empty>
 bool through_ring(const Typed& data, MPI_Comm comm, int to, int tag, int& status, const Empty& empty) {
   if (to < 0 || !ring_runs()) return false;
   const bool pays = data.ring_pays();
   Counting counting;
-  Comm* known = counting.alone() ? comm_of(comm) : nullptr;
+  Comm* known = counting.alone() || promises() ? comm_of(comm) : nullptr;
   if (known == nullptr) return false;
-  const std::int64_t number = next_sent(*known, to, tag);
-  if (!pays) return false;
+  const std::int64_t number = counting.alone() ? next_sent(*known, to, tag) : -1;
+  if (const Slot slot = claim(*known, to, tag, data.message_bytes())) {
+    status = empty(MPI_PROC_NULL);
+    counting.end();
+    data.fill(slot);
+    return true;
+  }
+  if (!pays || !counting.alone()) return false;
   const Passage passage = PostingWait(data.what()).take(*known, to, tag, number, data.what().bytes());
   if (!passage) return false;
-  status = empty();
+  status = empty(to);
   counting.end();
   fill(passage, data.what(), data.own_buffer());
   data.note(Route::ring);
   return true;
 }
 
+// A message that is counted, and may fill the slot of a posted receive, but is MPI's else. True if it has filled it.
+bool into_slot(const Typed& data, MPI_Comm comm, int to, int tag) {
+  if (to < 0 || !ring_runs()) return false;
+  Counting counting;
+  Comm* known = counting.alone() || promises() ? comm_of(comm) : nullptr;
+  if (known == nullptr) return false;
+  if (counting.alone()) next_sent(*known, to, tag);
+  const Slot slot = claim(*known, to, tag, data.message_bytes());
+  counting.end();
+  if (slot) data.fill(slot);
+  return static_cast<bool>(slot);
+}
+
+// Before MPI is given a receive.
+void before_receive(MPI_Comm comm, int from, int tag) {
+  if (!ring_runs() || from == MPI_PROC_NULL) return;
+  if (const Comm* known = comm_of(comm)) hand_over(known, from, tag);
+}
+
 // A receive is counted, and if it is of a type in pieces, posted.
-Posting* posted(const Typed& data, MPI_Comm comm, int from, int tag) {
-  if (!ring_runs() || from == MPI_PROC_NULL) return nullptr;
+struct Received {
+  Comm* comm = nullptr;  // null: it is not counted
+  std::int64_t number = -1;
+  Posting* posting = nullptr;
+};
+Received posted(const Typed& data, MPI_Comm comm, int from, int tag) {
+  if (!ring_runs() || from == MPI_PROC_NULL) return {};
   const bool pays = data.ring_pays();
   const Counting counting;
   Comm* known = counting.alone() ? comm_of(comm) : nullptr;
-  if (known == nullptr) return nullptr;
+  if (known == nullptr) return {};
   if (from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG) {  // it may take the message of any receive to come
     known->wild = true;
-    return nullptr;
+    return {};
   }
   const std::int64_t number = next_received(*known, from, tag);
-  if (!pays) return nullptr;
-  return post(*known, from, tag, number, data.what().bytes());
+  return {known, number, pays ? post(*known, from, tag, number, data.what().bytes()) : nullptr};
 }
 
 // A message that was matched by its status, which is counted as a receive.
@@ -58,7 +88,8 @@ int send(const char* name, const void* caller, Original original, Small small, c
          MPI_Datatype type, int to, int tag, MPI_Comm comm) {
   Typed data(name, caller, buffer, count, type, to < 0);
   int status = MPI_SUCCESS;
-  if (through_ring(data, comm, to, tag, status, [&] { return small(nullptr, 0, MPI_PACKED, to, tag, comm); }))
+  if (through_ring(data, comm, to, tag, status,
+                   [&](int whom) { return small(nullptr, 0, MPI_PACKED, whom, tag, comm); }))
     return status;
   data.choose();
   data.note();
@@ -72,7 +103,8 @@ int isend(const char* name, const void* caller, Original original, Small small, 
           MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
   Typed data(name, caller, buffer, count, type, to < 0 || request == nullptr);
   int status = MPI_SUCCESS;
-  if (through_ring(data, comm, to, tag, status, [&] { return small(nullptr, 0, MPI_PACKED, to, tag, comm, request); }))
+  if (through_ring(data, comm, to, tag, status,
+                   [&](int whom) { return small(nullptr, 0, MPI_PACKED, whom, tag, comm, request); }))
     return status;
   data.choose();
   data.note();
@@ -95,10 +127,21 @@ void leave_uncounted(MPI_Comm comm, const Leave& leave) {
 bool worth_keeping(const Typed& data, MPI_Comm comm, int peer) {
   if (!data.known()) return false;
   if (data.packed() || reporting) return true;
-  if (!ring_runs() || peer < 0 || !data.ring_pays()) return false;
+  if (!ring_runs() || peer < 0) return false;
   const Counting counting;
   const Comm* known = counting.alone() ? comm_of(comm) : nullptr;
   return known != nullptr && static_cast<std::size_t>(peer) < known->world.size();
+}
+
+// A bundle may have the persistent send. True if one has a send of that kind, so that all of these must be looked
+// after.
+bool may_stand(bool kept, MPI_Comm comm, int to, int tag) {
+  if (!ring_runs()) return false;
+  const Counting counting;
+  const Comm* known = counting.alone() || promises() ? comm_of(comm) : nullptr;
+  if (known == nullptr || static_cast<std::size_t>(to) >= known->world.size()) return false;
+  if (kept && counting.alone()) may_promise(*known, to, tag);
+  return promised(*known, to, tag);
 }
 
 // MPI's request is bound to what MPI is given here: the program's buffer or a packed one. When it is started and its
@@ -111,14 +154,20 @@ int send_init(const char* name, const void* caller, Original original, Small sma
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), to, tag, comm, request)
                                     : original(buffer, count, type, to, tag, comm, request);
   if (result != MPI_SUCCESS || to < 0) return result;
-  if (!worth_keeping(data, comm, to)) {
+  const bool kept = worth_keeping(data, comm, to);
+  if (!may_stand(kept, comm, to, tag) && !kept) {
     leave_uncounted(comm, [&](Comm& known) { leave_sent(known, to, tag); });
     return result;
   }
   Message message = data.message(false, true);
+  if (Comm* known = comm_of(comm)) message.counted = known->shared_from_this();
   message.comm = comm;
   message.peer = to;
   message.tag = tag;
+  if (!data.known()) {
+    message.count = static_cast<std::int64_t>(count);
+    PMPI_Type_dup(type, &message.type);
+  }
   keep(*request, std::move(message));
   return result;
 }
@@ -128,18 +177,23 @@ int irecv(const char* name, const void* caller, Original original, Small small, 
           MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
   Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || request == nullptr);
   data.choose(kPacksReceives);
+  before_receive(comm, from, tag);
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
                                     : original(buffer, count, type, from, tag, comm, request);
   if (result != MPI_SUCCESS || request == nullptr) return result;
-  Posting* posting = posted(data, comm, from, tag);  // once MPI has it, so that nobody can probe its message
-  if (!data.known()) return result;
-  if (!data.packed() && posting == nullptr) {
+  const Received received = posted(data, comm, from, tag);  // once MPI has it, so that nobody can probe its message
+  if (!data.packed() && received.posting == nullptr) {
+    if (received.comm != nullptr) last_is_loose();
     data.note();
     return result;
   }
   Message message = data.message(true, false);
-  message.posting = posting;
+  message.posting = received.posting;
+  message.number = received.number;
+  if (received.comm != nullptr) message.counted = received.comm->shared_from_this();
   message.comm = comm;
+  message.peer = from;
+  message.tag = tag;
   keep(*request, std::move(message));
   return result;
 }
@@ -154,6 +208,7 @@ int recv_init(const char* name, const void* caller, Original original, Small sma
   if (result != MPI_SUCCESS || from == MPI_PROC_NULL) return result;
   const bool any = from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG;
   const bool kept = worth_keeping(data, comm, from);
+  if (any || !kept) before_receive(comm, from, tag);
   if (any || !kept)
     leave_uncounted(comm, [&](Comm& known) {
       if (any)
@@ -164,6 +219,7 @@ int recv_init(const char* name, const void* caller, Original original, Small sma
   if (!kept) return result;
   Message message = data.message(true, true);
   if (!any) {
+    if (Comm* known = comm_of(comm)) message.counted = known->shared_from_this();
     message.comm = comm;
     message.peer = from;
     message.tag = tag;
@@ -184,7 +240,8 @@ int recv(const char* name, const void* caller, Original original, void* buffer, 
          int from, int tag, MPI_Comm comm, MPI_Status* status) {
   Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL);
   data.choose(kPacksReceives);
-  Posting* posting = posted(data, comm, from, tag);
+  before_receive(comm, from, tag);
+  Posting* posting = posted(data, comm, from, tag).posting;
   if (!data.known()) return original(buffer, count, type, from, tag, comm, status);
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
@@ -192,6 +249,14 @@ int recv(const char* name, const void* caller, Original original, void* buffer, 
                                     : original(buffer, count, type, from, tag, comm, seen);
   finish(data, posting, *seen, result);
   return result;
+}
+
+template <class Count>
+int plain_recv(void* buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
+#if MPI_VERSION >= 4
+  if constexpr (!std::is_same_v<Count, int>) return PMPI_Recv_c(buffer, count, type, from, tag, comm, status);
+#endif
+  return PMPI_Recv(buffer, static_cast<int>(count), type, from, tag, comm, status);
 }
 
 template <class Original, class Count>
@@ -231,7 +296,8 @@ int sendrecv(const char* name, const void* caller, Original original, const void
   Typed sent(name, caller, out, out_count, out_type, to < 0);
   Typed received(name, caller, in, in_count, in_type, from == MPI_PROC_NULL);
   received.choose(kPacksReceives);
-  Posting* posting = posted(received, comm, from, in_tag);
+  before_receive(comm, from, in_tag);
+  Posting* posting = posted(received, comm, from, in_tag).posting;
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
   const auto receive = [&](int result) {
@@ -241,9 +307,11 @@ int sendrecv(const char* name, const void* caller, Original original, const void
   int result = MPI_SUCCESS;
   MPI_Request empty = MPI_REQUEST_NULL;
   const bool fits = in_count <= INT_MAX;
-  const Typed nothing(name, caller, nullptr, 0, MPI_BYTE, true);  // which is counted too
-  if (through_ring(fits ? sent : nothing, comm, to, out_tag, result,
-                   [&] { return PMPI_Isend(nullptr, 0, MPI_PACKED, to, out_tag, comm, &empty); })) {
+  if (!fits) {
+    if (into_slot(sent, comm, to, out_tag))
+      return receive(plain_recv<Count>(in, in_count, in_type, from, in_tag, comm, seen));
+  } else if (through_ring(sent, comm, to, out_tag, result,
+                          [&](int whom) { return PMPI_Isend(nullptr, 0, MPI_PACKED, whom, out_tag, comm, &empty); })) {
     if (result != MPI_SUCCESS) return receive(result);
     result = PMPI_Recv(received.buffer(), received.count(), received.type(), from, in_tag, comm, seen);
     receive(result);
@@ -265,12 +333,13 @@ int sendrecv_replace(const char* name, const void* caller, Original original, vo
                      MPI_Datatype type, int to, int out_tag, int from, int in_tag, MPI_Comm comm, MPI_Status* status) {
   Typed sent(name, caller, buffer, count, type, to < 0 || from == MPI_PROC_NULL);
   Typed received(name, caller, buffer, count, type, to < 0 || from == MPI_PROC_NULL);
+  if (into_slot(sent, comm, to, out_tag))
+    return recv(name, caller, plain_recv<Count>, buffer, count, type, from, in_tag, comm, status);
+  const Typed nothing(name, caller, nullptr, 0, MPI_BYTE, true);
+  before_receive(comm, from, in_tag);
+  posted(nothing, comm, from, in_tag);  // it is counted
   sent.choose();
   received.choose(kPacksReceives);
-  const Typed nothing(name, caller, nullptr, 0, MPI_BYTE, true);
-  int unused = 0;
-  through_ring(nothing, comm, to, out_tag, unused, [] { return MPI_SUCCESS; });  // it is counted
-  posted(nothing, comm, from, in_tag);
   sent.note();
   if (!sent.packed()) {
     received.note();
@@ -394,12 +463,19 @@ HOOK int tasuki_MPI_Improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Mes
 
 #if MPI_VERSION >= 4
 namespace {
-// Left to MPI: what it sends is counted, and what it receives can be, if that is posted by this call.
-void count_both(MPI_Comm comm, int to, int out_tag, int from, int in_tag) {
+// Left to MPI, but for what fills a slot; what it receives is counted, as it is posted by this call.
+void count_received(MPI_Comm comm, int from, int tag) {
   const Typed nothing("", nullptr, nullptr, 0, MPI_BYTE, true);
-  int unused = 0;
-  through_ring(nothing, comm, to, out_tag, unused, [] { return MPI_SUCCESS; });
-  posted(nothing, comm, from, in_tag);
+  before_receive(comm, from, tag);
+  if (posted(nothing, comm, from, tag).comm != nullptr) last_is_loose();
+}
+
+template <class Count>
+int plain_irecv(void* buffer, Count count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+  if constexpr (std::is_same_v<Count, int>)
+    return PMPI_Irecv(buffer, count, type, from, tag, comm, request);
+  else
+    return PMPI_Irecv_c(buffer, count, type, from, tag, comm, request);
 }
 }  // namespace
 
@@ -407,7 +483,10 @@ void count_both(MPI_Comm comm, int to, int out_tag, int from, int in_tag) {
   HOOK int tasuki_MPI_##name(const void* out, Count out_count, MPI_Datatype out_type, int to, int out_tag, void* in, \
                              Count in_count, MPI_Datatype in_type, int from, int in_tag, MPI_Comm comm,              \
                              MPI_Request* request) {                                                                 \
-    count_both(comm, to, out_tag, from, in_tag);                                                                     \
+    if (into_slot(Typed("MPI_" #name, CALLER, out, out_count, out_type, to < 0), comm, to, out_tag))                 \
+      return irecv("MPI_" #name, CALLER, plain_irecv<Count>, PMPI_Irecv, in, in_count, in_type, from, in_tag, comm,  \
+                   request);                                                                                         \
+    count_received(comm, from, in_tag);                                                                              \
     return PMPI_##name(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, request);   \
   }
 BOTH(ISENDRECV, Isendrecv)
@@ -415,7 +494,10 @@ BOTH(ISENDRECV, Isendrecv)
 #define ISENDRECV_REPLACE(name, small, Count)                                                                         \
   HOOK int tasuki_MPI_##name(void* buffer, Count count, MPI_Datatype type, int to, int out_tag, int from, int in_tag, \
                              MPI_Comm comm, MPI_Request* request) {                                                   \
-    count_both(comm, to, out_tag, from, in_tag);                                                                      \
+    if (into_slot(Typed("MPI_" #name, CALLER, buffer, count, type, to < 0), comm, to, out_tag))                       \
+      return irecv("MPI_" #name, CALLER, plain_irecv<Count>, PMPI_Irecv, buffer, count, type, from, in_tag, comm,     \
+                   request);                                                                                          \
+    count_received(comm, from, in_tag);                                                                               \
     return PMPI_##name(buffer, count, type, to, out_tag, from, in_tag, comm, request);                                \
   }
 BOTH(ISENDRECV_REPLACE, Isendrecv_replace)

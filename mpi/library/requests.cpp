@@ -2,6 +2,7 @@
 // requests.hpp. The calls that complete requests are in completion.cpp, those that start them in persistent.cpp.
 #include "requests.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -29,6 +30,14 @@ std::atomic<int> open_messages{0};
 std::mutex mutex;
 // Never ended, as a program may complete requests while static objects end.
 auto& messages = *new std::unordered_map<MPI_Request, std::unique_ptr<Message>, RequestHash>;
+// Persistent requests are started and completed in the same arrays again and again.
+struct Lookup {
+  std::vector<MPI_Request> requests;
+  std::vector<Message*> found;
+  std::uint64_t changes = 0;
+};
+auto& last_lookup = *new Lookup;
+std::uint64_t changes = 1;                    // of `messages`
 auto& freed = *new std::vector<MPI_Request>;  // by the program, before they were complete; `messages` has them
 
 }  // namespace
@@ -47,34 +56,47 @@ Message* find_message(MPI_Request request) {
 std::vector<Message*> find_messages(int count, const MPI_Request* requests) {
   std::vector<Message*> found;
   const std::scoped_lock lock(mutex);
+  if (const Lookup& seen = last_lookup; seen.changes == changes && static_cast<int>(seen.requests.size()) == count &&
+                                        std::equal(seen.requests.begin(), seen.requests.end(), requests))
+    return seen.found;
   for (int i = 0; i < count; ++i) {
     const auto one = messages.find(requests[i]);
     if (one == messages.end()) continue;
     if (found.empty()) found.resize(static_cast<std::size_t>(count));
     found[static_cast<std::size_t>(i)] = one->second.get();
   }
+  const bool lasting = !found.empty() && std::all_of(found.begin(), found.end(), [](const Message* message) {
+    return message != nullptr && message->persistent;
+  });
+  if (lasting) last_lookup = {{requests, requests + count}, found, changes};
   return found;
 }
 
 void forget(MPI_Request request) {
   std::unique_ptr<Message> last;
-  const std::scoped_lock lock(mutex);
-  const auto found = messages.find(request);
-  if (found == messages.end()) return;
-  last = std::move(found->second);
-  messages.erase(found);
-  open_messages.fetch_sub(1, std::memory_order_acq_rel);
+  {
+    const std::scoped_lock lock(mutex);
+    const auto found = messages.find(request);
+    if (found == messages.end()) return;
+    last = std::move(found->second);
+    messages.erase(found);
+    ++changes;
+    open_messages.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  end(*last);
+  if (last->type != MPI_DATATYPE_NULL) PMPI_Type_free(&last->type);
 }
 
-int start_in_mpi(MPI_Request& request) {
+int start_in_mpi(Message& message, MPI_Request& request) {
   const MPI_Request before = request;
   const int result = PMPI_Start(&request);
   if (request == before) return result;
   const std::scoped_lock lock(mutex);
   auto known = messages.extract(before);
   if (known.empty()) return result;
-  known.key() = request;
+  known.key() = message.request = request;
   messages.insert(std::move(known));
+  ++changes;
   return result;
 }
 
@@ -82,7 +104,7 @@ void complete(MPI_Request request, Message* message, MPI_Status& status, bool fa
   if (message == nullptr) return;
   if (message->receives && message->active) finish_receive(*message, status, failed);
   if (message->persistent)
-    message->active = message->aside = false;
+    message->active = message->aside = message->withdrawn = message->in_slot = false;
   else
     forget(request);
 }
@@ -100,6 +122,10 @@ void end_requests() {
   }
   std::vector<MPI_Request> open;
   for (MPI_Request request : left) {
+    if (pending(find_message(request))) {
+      open.push_back(request);
+      continue;
+    }
     MPI_Request now = request;
     MPI_Status status;
     int done = 0;
@@ -123,13 +149,79 @@ void free_later(MPI_Request request) {
   freed.push_back(request);
 }
 
+void set_empty(MPI_Status& status) {
+  MPI_Request none = MPI_REQUEST_NULL;
+  PMPI_Wait(&none, &status);
+}
+
+bool pending(Message* message) {
+  return message != nullptr && message->waiting && !arrived(*message);
+}
+
+void await_apart(Message* message) {
+  if (!pending(message)) return;
+  SenderWait wait(message->standing->sender);
+  constexpr int kSpins = 200;
+  for (int turn = 1; pending(message); ++turn) {
+    wait.turn();
+    int unused = 0;
+    if (turn % kSpins == 0 || !may_spin()) PMPI_Iprobe(0, 0, session().own, &unused, MPI_STATUS_IGNORE);
+  }
+}
+
+// MPI has the receive, and its message is on the way.
+static void await_match(MPI_Request request) {
+  for (int there = 0; there == 0;)
+    if (PMPI_Request_get_status(request, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+}
+
+void forget_order() {
+  hand_over(nullptr, MPI_ANY_SOURCE, MPI_ANY_TAG);
+  std::vector<MPI_Request> taken;
+  {
+    const std::scoped_lock lock(mutex);
+    for (auto& [request, message] : messages) {
+      if (message->posting == nullptr) continue;
+      if (withdraw(message->posting))
+        message->posting = nullptr;
+      else
+        taken.push_back(request);
+    }
+  }
+  for (MPI_Request request : taken) await_match(request);
+}
+
+// What the status says that MPI does not know.
+static void set_received(const Message& message, MPI_Status& status) {
+  if (message.withdrawn) {
+    set_empty(status);
+    PMPI_Status_set_cancelled(&status, 1);
+    return;
+  }
+  if (message.in_slot) {
+    set_empty(status);
+    status.MPI_SOURCE = message.peer;
+    status.MPI_TAG = message.tag;
+  }
+  if (message.drained >= 0) PMPI_Status_set_elements_x(&status, MPI_BYTE, message.drained);
+}
+
 void finish_receive(Message& message, MPI_Status& status, bool failed) {
   if (message.unpacked) {  // the status that MPI gives again
-    if (message.drained >= 0) PMPI_Status_set_elements_x(&status, MPI_BYTE, message.drained);
+    set_received(message, status);
     return;
   }
   message.unpacked = true;
   if (message.what == nullptr) return;
+  if (message.withdrawn) return set_received(message, status);
+  if (message.waiting) {
+    message.drained = drain(message);
+    message.in_slot = true;
+    leave(message);
+    set_received(message, status);
+    note(message.call, message.caller, *message.what, Route::ring);
+    return;
+  }
   if (Posting* posting = std::exchange(message.posting, nullptr); posting != nullptr && !withdraw(posting)) {
     MPI_Count bytes = 0;
     PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
@@ -164,7 +256,9 @@ void keep(MPI_Request request, Message message) {
       finish_receive(message, status, false);
     }
   }
+  message.request = request;
   const std::scoped_lock lock(mutex);
+  ++changes;
   if (messages.insert_or_assign(request, std::make_unique<Message>(std::move(message))).second)
     open_messages.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -188,15 +282,32 @@ HOOK int tasuki_MPI_Request_free(MPI_Request* request) {
   return MPI_SUCCESS;
 }
 
-// A receive whose message is on its way through the ring is matched, and not cancelled.
+// A receive whose message is on its way is matched, and not cancelled.
 HOOK int tasuki_MPI_Cancel(MPI_Request* request) {
-  if (no_messages() || request == nullptr) return PMPI_Cancel(request);
-  Message* message = find_message(*request);
-  if (message != nullptr && message->aside) return MPI_SUCCESS;
-  if (message != nullptr && message->posting != nullptr) {
-    if (!withdraw(message->posting)) return MPI_SUCCESS;
-    message->posting = nullptr;
+  if (request == nullptr || !ring_runs()) return PMPI_Cancel(request);
+  Message* message = no_messages() ? nullptr : find_message(*request);
+  if (message == nullptr) {  // of whatever kind it is
+    forget_order();
+    all_wild();
+    return PMPI_Cancel(request);
   }
-  if (Comm* comm = message != nullptr && message->receives ? comm_of(message->comm) : nullptr) comm->wild = true;
+  if (message->aside) return MPI_SUCCESS;
+  if (!message->receives) return PMPI_Cancel(request);
+  if (message->in_slot || message->withdrawn) return MPI_SUCCESS;
+  if (message->waiting) {
+    message->withdrawn = take_back(*message);
+    if (message->withdrawn) message->counted->wild = true;
+    return MPI_SUCCESS;
+  }
+  if (message->posting != nullptr && !withdraw(message->posting)) return MPI_SUCCESS;
+  message->posting = nullptr;
+  if (message->counted != nullptr) {
+    if (hand_over(message->counted.get(), message->peer, message->tag, message->number)) {
+      await_match(*request);
+      return MPI_SUCCESS;
+    }
+    message->counted->wild = true;
+  }
+  forget_order();
   return PMPI_Cancel(request);
 }

@@ -4,15 +4,35 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "comms.hpp"
 #include "known.hpp"
 #include "ring.hpp"
 #include "scratch.hpp"
+#include "standing.hpp"
+#include "tasuki/strided_copy.hpp"
 
 namespace tasuki::mpi {
+
+/// Whether a receive's bytes come into its slot; another thread may give the receive to MPI.
+class Waiting {
+ public:
+  Waiting() = default;
+  Waiting(Waiting&& other) noexcept : is_(other.is_.load()) {}
+  Waiting& operator=(bool is) {
+    is_.store(is, std::memory_order_release);
+    return *this;
+  }
+  operator bool() const { return is_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<bool> is_{false};
+};
 
 struct Message {
   std::shared_ptr<Counted> what;
@@ -26,9 +46,28 @@ struct Message {
   std::int64_t drained = -1;   ///< bytes that came through the ring
   bool ring_pays = false;      ///< of a persistent one: it goes through the ring where that is possible
   bool aside = false;          ///< of a persistent send: it went through the ring, and MPI's request is not started
-  // Of a persistent message that is counted at each start: which one it is.
-  MPI_Comm comm = MPI_COMM_NULL;
+  // Of a persistent receive, which may be one of several that are posted together. While it is `waiting` or `withdrawn`
+  // MPI's request is not started.
+  std::shared_ptr<Standing> standing;
+  int slot = 0;
+  bool offered = false;  ///< whether it was tried to let it stand
+  Waiting waiting;
+  bool withdrawn = false;  ///< it was cancelled while it waited
+  bool direct = false;     ///< its bytes were copied to the program's buffer already
+  bool in_slot = false;    ///< the bytes that it was completed with came into its slot
+  // Of a persistent send to this rank itself: copies in one pass, to receives of that type.
+  std::shared_ptr<Counted> copies_to;
+  std::vector<std::pair<StridedCopy, CopyFunction>> copies;
+  MPI_Request request = MPI_REQUEST_NULL;  ///< MPI's
+  // Which kind of message it is; null if it is not counted. A persistent one is counted at each start.
+  std::shared_ptr<Comm> counted;
+  MPI_Comm comm = MPI_COMM_NULL;  ///< means nothing once the program has freed it
   int peer = MPI_PROC_NULL, tag = 0;
+  std::int64_t number = -1;  ///< of the receive that was started last
+  bool loose = false;        ///< others of its kind may be open of which nothing is known
+  // Of a persistent send whose layout is not known, or is plain.
+  std::int64_t count = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
   // For the report.
   const char* call = nullptr;
   const void* caller = nullptr;
@@ -48,11 +87,21 @@ std::vector<Message*> find_messages(int count, const MPI_Request* requests);
 inline bool is_receive(const Message* message) {
   return message != nullptr && message->receives;
 }
+/// Whether the message is started and is not MPI's: a send that is complete, or a receive whose slot has its bytes.
+inline bool apart(const Message* message) {
+  return message != nullptr && (message->aside || message->waiting || message->withdrawn || message->in_slot);
+}
+/// Whether it is, and is not complete. A receive that the sender has declined is MPI's then.
+bool pending(Message* message);
+/// Waits until it is not pending. MPI goes on meanwhile: the sender may need it.
+void await_apart(Message* message);
+/// The status of a send, and of a request that is not started.
+void set_empty(MPI_Status& status);
 /// MPI has completed the request that had this handle. `message` may be null.
 void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed);
 void complete(MPI_Request request, MPI_Status& status, bool failed);
 /// MPI_Start of it. Open MPI gives a buffered send that is still on its way another handle when it is started again.
-int start_in_mpi(MPI_Request& request);
+int start_in_mpi(Message& message, MPI_Request& request);
 /// The message is over: nothing is kept for the request any more.
 void forget(MPI_Request request);
 /// The program has freed the request of an open message; it is ended once MPI has completed it.
@@ -61,6 +110,10 @@ void free_later(MPI_Request request);
 /// MPI has completed the receive: what came is unpacked to the program's buffer, from the ring if a sender has taken
 /// the posting, else from packed memory. `status` is MPI's, and is made to say how many bytes came.
 void finish_receive(Message& message, MPI_Status& status, bool failed);
+
+/// Before a receive of this rank is cancelled that MPI has, so that the messages of all others are met in another order
+/// than they are numbered: senders see none of this rank's receives any more, and what they have seen is matched.
+void forget_order();
 
 /// Ends requests that the program has freed, as far as they are complete.
 void end_requests();

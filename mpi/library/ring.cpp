@@ -56,7 +56,7 @@ struct alignas(64) Posting {
 
 namespace {
 
-constexpr std::uint64_t kVersion = 0x7461737569000001;  // of this file's structures
+constexpr std::uint64_t kVersion = 0x7461737569000003;  // of this file's structures
 constexpr std::size_t kPostings = 64;
 constexpr std::size_t kEntries = 64;
 constexpr std::int64_t kRing = 16 << 20;
@@ -75,7 +75,7 @@ struct Box {                            // of one sender
       drained;  // pieces of the ring, in the order in which they were given
 };
 constexpr std::int64_t kBoard = (sizeof(Box) + 4095) / 4096 * 4096;
-constexpr std::int64_t kOfSender = kBoard + kRing;
+constexpr std::int64_t kOfSender = kBoard + kRing + kStandingBytes;
 constexpr std::size_t kProbes = 8;  // places in which a posting may be
 
 std::int64_t offset_of(int sender) {
@@ -113,9 +113,6 @@ std::byte* ring_from(int sender) {
   return own + offset_of(sender) + kBoard;
 }
 
-std::uint64_t key_of(const Comm& comm, int tag) {
-  return (comm.number ^ static_cast<std::uint64_t>(static_cast<unsigned>(tag)) << 17) * 0x9e3779b97f4a7c15u;
-}
 std::size_t place_of(std::uint64_t key, std::int64_t number) {
   return ((key >> 40) + static_cast<std::uint64_t>(number)) % kPostings;
 }
@@ -231,12 +228,6 @@ long spins() {
   return many;
 }
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 // How far a ring is used before it begins anew, though all of it is free. Lines that the receiver has read lately are
 // in its cache, and each of them costs a round trip to take back before it can be written (64 KiB: 8 µs instead of 3).
 // So they are left until other lines have pushed them out of there; more than that would push them out of what all
@@ -286,12 +277,47 @@ bool ring_runs() {
   return own != nullptr;
 }
 
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+std::uint64_t key_of(const Comm& comm, int tag) {
+  return (comm.number ^ static_cast<std::uint64_t>(static_cast<unsigned>(tag)) << 17) * 0x9e3779b97f4a7c15u;
+}
+
+std::byte* standing_from(int sender) {
+  return own + offset_of(sender) + kBoard + kRing;
+}
+
+std::byte* standing_at(int receiver) {
+  const Peer* peer = reached(receiver);
+  return peer != nullptr ? peer->ring + kRing : nullptr;
+}
+
+bool looks(int sender) {
+  return box_from(sender).attached.load(std::memory_order_acquire) != 0;
+}
+
+FillPrices& prices_of(int receiver) {
+  return peers[static_cast<std::size_t>(receiver)].prices;
+}
+
+int own_rank() {
+  return rank;
+}
+
+bool may_spin() {
+  return spins() > 0;
+}
+
 void begin_ring() {
   if (!session().ring) return;
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   job = job_name();
-  constexpr int kMostRanks = 4096;  // of which each has sixteen mebibytes of addresses
+  constexpr int kMostRanks = 4096;  // of which each has 24 MiB of addresses
   if (ranks < 2 || ranks > kMostRanks || job.empty()) return;
   own_file = memfd_create(kFileName, MFD_CLOEXEC);
   if (own_file < 0 || ftruncate(own_file, offset_of(ranks)) != 0) return;
@@ -378,32 +404,55 @@ Passage PostingWait::take(const Comm& comm, int to, int tag, std::int64_t number
   }
 }
 
-void fill(const Passage& passage, const Counted& what, const void* buffer) {
+void fill(std::byte* to, FillPrices& prices, const Counted& what, const void* buffer,
+          const std::function<void(std::int64_t)>& filled) {
   const auto* base = static_cast<const std::byte*>(buffer);
   const auto fill_all = [&](const auto& pack) {
     std::int64_t done = 0;
     for (const Packer& segment : what.segments()) {
-      pack(segment, passage.bytes + done);
+      pack(segment, to + done);
       done += segment.size();
-      passage.posting->filled.store(done, std::memory_order_release);
+      filled(done);
     }
   };
-  const auto usually = [&](const Packer& segment, std::byte* to) { segment.pack(base, to); };
+  const auto usually = [&](const Packer& segment, std::byte* place) { segment.pack(base, place); };
   if (what.bytes() < FillPrices::kLeast) return fill_all(usually);
-  const bool streams = passage.prices->streams();
+  const bool streams = prices.streams();
   const auto begin = std::chrono::steady_clock::now();
   if (const Scratch packed = streams ? Scratch(what.segments().front().size()) : Scratch(); packed) {
-    fill_all([&](const Packer& segment, std::byte* to) {
+    fill_all([&](const Packer& segment, std::byte* place) {
       segment.pack(base, packed.data());
       StridedCopy copy;
       copy.block = segment.size();
-      select_copy(copy, CopyHint::streaming)(copy, packed.data(), to);
+      select_copy(copy, CopyHint::streaming)(copy, packed.data(), place);
     });
   } else {
     fill_all(usually);
   }
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-  passage.prices->took(streams, took.count() / static_cast<double>(what.bytes()));
+  prices.took(streams, took.count() / static_cast<double>(what.bytes()));
+}
+
+void fill(const Passage& passage, const Counted& what, const void* buffer) {
+  fill(passage.bytes, *passage.prices, what, buffer,
+       [&](std::int64_t done) { passage.posting->filled.store(done, std::memory_order_release); });
+}
+
+void SenderWait::turn() {
+  constexpr long kSeldom = 1 << 18;
+  if (++turns_ < spins())
+    relax();
+  else
+    sched_yield();
+  if (turns_ % kSeldom != 0) return;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  constexpr std::int64_t kGone = 10'000'000'000;
+  if (kill(box_from(sender_).process.load(std::memory_order_relaxed), 0) == 0 || errno != ESRCH)
+    gone_ns_ = 0;
+  else if (gone_ns_ == 0)
+    gone_ns_ = now;
+  else if (now - gone_ns_ > kGone)
+    fail("a rank ended while its message was on the way");
 }
 
 Posting* post(Comm& comm, int from, int tag, std::int64_t number, std::int64_t bytes) {
@@ -432,30 +481,8 @@ bool withdraw(Posting* posting) {
          posting->state.compare_exchange_strong(seen, seen - kPosted + kFree, std::memory_order_acq_rel);
 }
 
-std::int64_t drain(Posting* posting, const Counted& what, void* buffer) {
-  // Which sender's: by where it is.
-  const auto place = reinterpret_cast<std::byte*>(posting) - own;
-  const int sender = static_cast<int>((place - kHeader) / kOfSender);
-  const std::byte* from = ring_from(sender) + posting->at;
-  const std::int64_t bytes = posting->bytes;
-  const auto wait_for = [&](std::int64_t enough) {
-    std::chrono::steady_clock::time_point gone{};
-    for (long turn = 1; posting->filled.load(std::memory_order_acquire) < enough; ++turn) {
-      constexpr long kSeldom = 1 << 18;
-      if (turn < spins())
-        relax();
-      else
-        sched_yield();
-      if (turn % kSeldom != 0) continue;
-      if (kill(box_from(sender).process.load(std::memory_order_relaxed), 0) == 0 || errno != ESRCH) {
-        gone = {};
-      } else if (gone == std::chrono::steady_clock::time_point{}) {
-        gone = std::chrono::steady_clock::now();
-      } else if (std::chrono::steady_clock::now() - gone > std::chrono::seconds(10)) {
-        fail("a rank ended while its message was on the way");
-      }
-    }
-  };
+void drain(const std::byte* from, std::int64_t bytes, const Counted& what, void* buffer,
+           const std::function<void(std::int64_t)>& wait_for) {
   auto* base = static_cast<std::byte*>(buffer);
   std::int64_t done = 0;
   for (const Packer& segment : what.segments()) {
@@ -468,6 +495,16 @@ std::int64_t drain(Posting* posting, const Counted& what, void* buffer) {
     wait_for(bytes);
     what.unpack_part(from + done, done, bytes - done, base);
   }
+}
+
+std::int64_t drain(Posting* posting, const Counted& what, void* buffer) {
+  // Which sender's: by where it is.
+  const auto place = reinterpret_cast<std::byte*>(posting) - own;
+  const int sender = static_cast<int>((place - kHeader) / kOfSender);
+  const std::int64_t bytes = posting->bytes;
+  drain(ring_from(sender) + posting->at, bytes, what, buffer, [&](std::int64_t enough) {
+    for (SenderWait wait(sender); posting->filled.load(std::memory_order_acquire) < enough;) wait.turn();
+  });
   box_from(sender).drained[posting->entry].store(1, std::memory_order_release);
   posting->state.store(posting->state.load(std::memory_order_relaxed) - kTaken + kFree, std::memory_order_release);
   return bytes;

@@ -77,6 +77,20 @@ class Typed {
   /// The program's.
   void* own_buffer() const { return buffer_; }
 
+  // A message that goes into a slot of its receiver's. Before anything is chosen.
+  std::int64_t message_bytes() const {
+    if (what_ != nullptr) return what().bytes();
+    MPI_Count size = 0;
+    return PMPI_Type_size_x(type_, &size) == MPI_SUCCESS ? static_cast<std::int64_t>(size) * count_ : 0;
+  }
+  void fill(const Slot& slot) const {
+    if (what_ != nullptr)
+      mpi::fill(slot, what(), buffer_);
+    else
+      mpi::fill(slot, buffer_, count_, type_);
+    note(Route::ring);
+  }
+
   void note(Route route) const {
     if (what_ != nullptr) mpi::note(call_, caller_, what(), route);
   }
