@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Debian's hpcc and ScaLAPACK's tests, unchanged, without and with the library for unchanged MPI programs.
+"""Programs of MPI alone, unchanged, without and with the library for unchanged MPI programs: Debian's hpcc and
+ScaLAPACK's tests, and those of tests/mpi that a build folder and its interpreter have.
 
     apt-get install hpcc scalapack-mpi-test
     tools/mpi_programs.py --library build/lib/libtasuki_mpi.so [-n 4] [--only NAME...]
@@ -89,14 +90,36 @@ class Program:
     path: Path
     data: Path | None = None  # a folder of input files
     output: str | None = None  # a file that it writes; else what it prints
+    arguments: tuple[str, ...] = ()
+    mpiexec: Path | None = None
+    wrote: str | None = None  # the files that its ranks write
 
 
-def programs() -> list[Program]:
-    found = []
+def kind_of(program: Path) -> str:
+    linked = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+    return "openmpi" if "libmpi.so.40" in linked else "mpich"
+
+
+def own_programs(build: Path) -> list[Program]:
+    """Each pattern of types and calls in C, and halos in Python."""
+    patterns = build / "bin" / "mpi_patterns"
+    if not patterns.exists():
+        return []
+    kind = kind_of(patterns)
+    mpiexec = ROOT / ".deps" / kind / "bin" / "mpirun"
+    found = [Program(f"mpi_patterns ({kind})", kind, patterns, None, None, ("wrote", "30"), mpiexec, "wrote.*")]
+    python = ROOT / ".venv" / "bin" / "python"
+    if kind == "openmpi" and python.exists():  # whose mpi4py is loaded with that MPI
+        halo = (str(ROOT / "tests" / "mpi" / "halo.py"), "wrote")
+        found.append(Program(f"halo.py ({kind})", kind, python, None, None, halo, mpiexec, "wrote.*"))
+    return found
+
+
+def programs(build: Path) -> list[Program]:
+    found = own_programs(build)
     hpcc = shutil.which("hpcc")
     if hpcc:
-        linked = subprocess.run(["ldd", hpcc], capture_output=True, text=True, check=False).stdout
-        kind = "openmpi" if "libmpi.so.40" in linked else "mpich"
+        kind = kind_of(Path(hpcc))
         found.append(Program(f"hpcc ({kind})", kind, Path(hpcc), None, "hpccoutf.txt"))
     for kind in ("openmpi", "mpich"):
         for folder in Path("/usr/lib").glob(f"*/scalapack/{kind}-tests"):
@@ -143,12 +166,12 @@ def run(program: Program, ranks: int, library: Path | None, timeout: int) -> tup
         if program.output:
             (folder / "hpccinf.txt").write_text(HPCC_INPUT.format(p=1, q=ranks))
         command = [sys.executable, str(ROOT / "tools" / "mpirun.py"), "--timeout", str(timeout), "-n", str(ranks)]
-        command += ["--mpiexec", shutil.which(f"mpiexec.{program.kind}") or "mpiexec"]
+        command += ["--mpiexec", str(program.mpiexec or shutil.which(f"mpiexec.{program.kind}") or "mpiexec")]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TASUKI_MPI_")}
         if library:
             command += ["/usr/bin/env", f"LD_PRELOAD={library}"]
             environment["TASUKI_MPI_REPORT"] = str(folder / "report")
-        command.append(str(program.path))
+        command += [str(program.path), *program.arguments]
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", check=False
         )
@@ -157,6 +180,8 @@ def run(program: Program, ranks: int, library: Path | None, timeout: int) -> tup
             if program.output and (folder / program.output).exists()
             else done.stdout
         )
+        if program.wrote:
+            text = "".join(file.read_text("latin-1") for file in sorted(folder.glob(program.wrote)))
         results = [*results_of(text, program.output), f"status {done.returncode}"]
         return results, shares(folder / "report") if library else ""
 
@@ -170,7 +195,7 @@ def main() -> int:
     arguments = parser.parse_args()
     library = arguments.library.resolve()
     status = SKIPPED
-    for program in programs():
+    for program in programs(library.parent.parent):
         if arguments.only and program.name.split()[0] not in arguments.only:
             continue
         if not (library.parent / f"libtasuki_mpi_{program.kind}.so").exists():
