@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -124,6 +125,36 @@ int main(int argc, char** argv) {
   log("oneself", MPI_Sendrecv(from.data(), 1, type, rank, 6, to.data(), 1, longer, rank, 6, MPI_COMM_WORLD, &status),
       to);
   log("nothing", MPI_Sendrecv(nullptr, 0, type, other, 7, nullptr, 0, longer, other, 7, MPI_COMM_WORLD, &status), to);
+
+  // A receive whose elements overlap is an error that MPI need not find; all numbers are equal, so that it can be told
+  // what comes of it. And a send whose elements do, which is none.
+  {
+    MPI_Datatype overlapping;
+    MPI_Type_vector(1500, 2, 1, MPI_INT, &overlapping);
+    MPI_Type_commit(&overlapping);
+    const std::vector<int> sent(3000, 7);
+    std::vector<int> behind(1502, -1);
+    for (int turn = 0; turn < 3; ++turn)
+      log("overlapping receive",
+          MPI_Sendrecv(sent.data(), 3000, MPI_INT, other, 9, behind.data(), 1, overlapping, other, 9, MPI_COMM_WORLD,
+                       &status),
+          behind);
+    std::vector<int> all(3000, -1);
+    log("overlapping send",
+        MPI_Sendrecv(from.data(), 1, overlapping, other, 10, all.data(), 3000, MPI_INT, other, 10, MPI_COMM_WORLD,
+                     &status),
+        all);
+    std::fill(behind.begin(), behind.end(), -1);
+    MPI_Request both[2];
+    MPI_Recv_init(behind.data(), 1, overlapping, other, 11, MPI_COMM_WORLD, &both[0]);
+    MPI_Send_init(sent.data(), 3000, MPI_INT, other, 11, MPI_COMM_WORLD, &both[1]);
+    for (int turn = 0; turn < 4; ++turn) {
+      MPI_Startall(2, both);
+      log("overlapping, persistent", MPI_Waitall(2, both, MPI_STATUSES_IGNORE), behind);
+    }
+    for (MPI_Request& one : both) MPI_Request_free(&one);
+    MPI_Type_free(&overlapping);
+  }
 
   // Two threads, each with its own tag.
   if (provided == MPI_THREAD_MULTIPLE) {
