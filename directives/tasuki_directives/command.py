@@ -19,8 +19,10 @@ USAGE = """usage: tasuki-cc [OPTION...] ARGUMENT...          the compiler ($CC o
        tasuki-cc --dump-ir [FLAG...] FILE...          the same, and print their typed form as JSON
 
 OPTION: --explain says what became of every directive, and whether a reflect is overlapped with the loop after it;
---no-overlap forbids that; --openmp makes OpenMP's loops of OpenACC's.
+--no-overlap forbids that; --openmp makes OpenMP's loops of OpenACC's; --device gpu makes kernels of CUDA of them, which
+nvcc compiles, and --device emulated the same kernels as loops of the host.
 ARGUMENT and FLAG are the compiler's. The translated program is linked with the run-time library tasuki_xmp."""
+DEVICES = ("host", "gpu", "emulated")
 NEEDED = "tasuki-cc: error: {}: the Python packages libclang and lark are needed, at the versions of requirements.txt"
 # Flags that the preprocessor sees too, with a word after them or not.
 WITH_WORD = {"-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter"}
@@ -52,6 +54,10 @@ def build(arguments: list[str]) -> int:
             folder = next(words, None)
             if folder is None:
                 raise BadInput(f"tasuki-cc: error: --emit needs a folder\n{USAGE}")
+        elif word == "--device":
+            options.device = next(words, "")
+            if options.device not in DEVICES:
+                raise BadInput(f"tasuki-cc: error: --device is '{options.device}'; it is one of {', '.join(DEVICES)}")
         elif word == "--no-overlap":
             options.overlap = False
         elif word == "--openmp":
@@ -61,6 +67,8 @@ def build(arguments: list[str]) -> int:
             options.explain = True
         else:
             rest.append(word)
+    if options.kernels and options.openmp:
+        raise BadInput("tasuki-cc: error: --openmp is for loops of the host, and --device makes kernels of them")
     flags, files = split(rest)
     files = [path for path in files if path.endswith(".c") and Path(path).is_file()]
     written = translated(files, flags, options)
@@ -73,7 +81,7 @@ def build(arguments: list[str]) -> int:
         for path in write(written, Path(folder)).values():
             print(path)
         return 0
-    return compile_and_link(rest, written) if written else plain_compiler(rest)
+    return compile_and_link(rest, written, options.device) if written else plain_compiler(rest)
 
 
 def translated(files: list[str], flags: list[str], options: Options) -> list[Written]:

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 
 from clang.cindex import CursorKind, StorageClass
 
-from . import forms, lower_acc, lower_arrays, lower_calls, lower_gmove, lower_loops, lower_sections, overlap
+from . import (
+    forms,
+    lower_acc,
+    lower_arrays,
+    lower_calls,
+    lower_gmove,
+    lower_kernels,
+    lower_loops,
+    lower_sections,
+    overlap,
+)
 from .bind import Bound, Program
+from .c_code import identity
 from .diagnostics import Findings, Index, Span
 from .edits import Edit, Edits
 from .lower_names import NotTranslated, array_name, c_string, nodes_name, pointer_text, range_of, template_name, wrapped
@@ -40,6 +51,10 @@ class Lowering:
         self.closing: dict = {}  # what comes after the statement, by id of the directive
         self.became: dict = {}  # what is generated, by id of the directive
         self.explained: list = []  # reflects, each with a sentence
+        self.nests: list = []  # compute constructs that become kernels
+        self.routines: list = []  # functions that kernels call
+        self.consumed: set = set()  # pragmas within kernels
+        self.cuda = ""  # the file of kernels
         self.late: list = []  # what comes directly before statements: source, place and text
         self.functions = [c for c in self.code.own if c.kind is CursorKind.FUNCTION_DECL and c.is_definition()]
         self.uses_of = {id(function): self._uses(function) for function in self.functions}
@@ -82,6 +97,7 @@ class Lowering:
                 self.became[id(bound)] = self._became(bound, *said)
             except NotTranslated as fault:
                 self.findings.error(fault.span, fault.message, fault.remedy)
+        self._kernels()
         if self.findings:
             return
         for source, at, text in self.late:
@@ -92,17 +108,45 @@ class Lowering:
         self._include()
         self._end_file()
 
+    def _kernels(self) -> None:
+        """When all other directives about their statements have been translated."""
+        if not self.options.kernels or not any(self._on_device(bound.form) for bound in self.program.directives):
+            return
+        kernels = lower_kernels.Kernels(self)
+        try:
+            kernels.run()
+        except NotTranslated as fault:
+            self.findings.error(fault.span, fault.message, fault.remedy)
+            return
+        self.begin.insert(0, "xacc_start();")
+        self.cuda = kernels.text()
+
+    @staticmethod
+    def _on_device(form) -> bool:
+        return isinstance(form, forms.Acc) or bool(getattr(form, "acc", False))
+
+    def about(self, statement) -> list:
+        """Directives about this statement."""
+        return [b for b, _ in self.program.statements if identity(b.statement) == identity(statement)]
+
+    def loop_on(self, statement) -> Bound | None:
+        """OpenACC's `loop` about this statement."""
+        found = (b for b in self.about(statement) if isinstance(b.form, forms.Acc) and b.form.construct == "loop")
+        return next(found, None)
+
     def _became(self, bound: Bound, lines: int, begin: int, late: int) -> str:
         """What is generated for a directive, for --explain."""
         early = self.begin[begin:]
         new = [*early, *self.lines[id(bound.pragma)][lines:], self.closing.get(id(bound), "")]
         new += [text for _, _, text in self.late[late:]]
         text = "\n".join(new)
-        calls = list(dict.fromkeys(name for name in re.findall(r"\b(xmp_\w+)\(", text) if name != "xmp_at"))
+        calls = list(dict.fromkeys(name for name in re.findall(r"\b((?:xmp|xacc)_\w+)\(", text) if name != "xmp_at"))
         if calls:
             return ("before main: " if early else "") + ", ".join(calls)
         if "#pragma omp" in text:
             return text.strip()
+        if isinstance(bound.form, forms.Acc) and self.options.kernels:
+            return "nothing by itself: a part of a kernel"
         if isinstance(bound.form, forms.Acc):
             return "nothing: memory of the host is the device's, and loops run as they stand"
         if isinstance(bound.form, forms.Tasks):
@@ -132,6 +176,8 @@ class Lowering:
     def _replace_pragmas(self) -> None:
         communicating = {id(b.pragma): b for b in self.program.directives if isinstance(b.form, forms.COMMUNICATION)}
         for pragma in {id(b.pragma): b.pragma for b in self.program.directives}.values():
+            if id(pragma) in self.consumed:
+                continue
             if id(pragma) in communicating:
                 lines = self.lines[id(pragma)]
                 lines[:1] = [f"{self.at(communicating[id(pragma)])} {line}" for line in lines[:1]]
@@ -241,7 +287,8 @@ class Lowering:
             inside = [s.start for s in places if s.source is source and s.start <= min(starts) < s.end]
             line = source.place(min(inside + starts))[0]
             edits = self.of(source)
-            edits.changes.insert(0, Edit(source.starts[line - 1], source.starts[line - 1], INCLUDE))
+            text = INCLUDE + ('#include "xacc_translated.h"\n' if self.cuda else "")
+            edits.changes.insert(0, Edit(source.starts[line - 1], source.starts[line - 1], text))
 
     def _end_file(self) -> None:
         main = self.code.unit.main

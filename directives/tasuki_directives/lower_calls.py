@@ -83,7 +83,7 @@ def reflect(low, bound, form: forms.Reflect) -> None:
     options = f"&(xmp_reflect_options){{{', '.join(parts)}}}" if parts else "NULL"
     overlapped = low.overlaps.get(id(form))
     wait = overlapped.ids[0] if overlapped is not None else form.asynchronous
-    name = f"xmp_{form.action}" + ("_async" if wait is not None else "")
+    name = form.action + ("_async" if wait is not None else "")
     if form.action in ("reflect_init", "reduce_shadow") and wait is not None:
         raise NotTranslated(form.span, f"'{form.action}' with async is not translated", "leave async out")
     arguments = [str(len(arrays)), listed]
@@ -91,12 +91,23 @@ def reflect(low, bound, form: forms.Reflect) -> None:
         arguments.append(options)
     if wait is not None:
         arguments.append(str(wait))
-    low.say(bound, f"{name}({', '.join(arguments)});")
+    elif on_gpu(low, form) and form.action != "reflect_init":
+        arguments.append("XACC_SYNC")
+    low.say(bound, f"{library(low, form)}{name}({', '.join(arguments)});")
+
+
+def on_gpu(low, form) -> bool:
+    """Whether the operands are on the device, and the device is no host."""
+    return low.options.kernels and bool(form.acc)
+
+
+def library(low, form) -> str:
+    return "xacc_" if on_gpu(low, form) else "xmp_"
 
 
 def barrier(low, bound, form: forms.Barrier) -> None:
     before, on, after = on_nodes(low, bound, form.on)
-    block(low, bound, before, f"xmp_barrier({on});", after)
+    block(low, bound, before, f"{library(low, form)}barrier({on});", after)
 
 
 def value_type(low, bound, path: str, span):
@@ -152,6 +163,12 @@ def reduction(low, bound, form: forms.ReductionOf) -> None:
     before, on, after = on_nodes(low, bound, form.on)
     one = form.reduction
     op = operator(one.operator)
+    if on_gpu(low, form):
+        _on_gpu_only(form, any(one.locations))
+        listed = [f"{{xacc_address({_address(low, bound, v, one.span)}" for v in one.variables]
+        text = wrapped("xmp_variable", listed)
+        block(low, bound, before, f"xacc_reduction({op}, {len(listed)}, {text}, {on});", after)
+        return
     if any(one.locations):
         if form.asynchronous is not None:
             raise NotTranslated(form.span, "a reduction with locations cannot be async", "leave async out")
@@ -164,6 +181,17 @@ def reduction(low, bound, form: forms.ReductionOf) -> None:
     block(low, bound, before, " ".join(calls), after)
 
 
+def _on_gpu_only(form, locations: bool) -> None:
+    if locations or form.asynchronous is not None:
+        raise NotTranslated(form.span, "locations and async of what is on the GPU are not translated", "leave them out")
+
+
+def _address(low, bound, path: str, span) -> str:
+    """The address on the GPU and the rest of an xmp_variable."""
+    at, count, code = re.fullmatch(r"\{(.*), (.*), (\w+)\}", variable(low, bound, path, span)).groups()
+    return f'{at}, "{path}"), {count}, {code}}}'
+
+
 def bcast(low, bound, form: forms.Bcast) -> None:
     before, on, after = on_nodes(low, bound, form.on)
     listed = []
@@ -173,13 +201,16 @@ def bcast(low, bound, form: forms.Bcast) -> None:
         kind = value_type(low, bound, path, form.span)
         if kind.get_canonical().kind is TypeKind.POINTER:
             raise NotTranslated(form.span, f"'{path}' is a pointer", "name the element, as in p[0]")
-        listed.append(f"{{&({path}), sizeof({path}), XMP_U8}}")
+        at = f'xacc_address(&({path}), "{path}")' if on_gpu(low, form) else f"&({path})"
+        listed.append(f"{{{at}, sizeof({path}), XMP_U8}}")
+    if on_gpu(low, form):
+        _on_gpu_only(form, locations=False)
     source = "0"
     if form.source is not None:
         name, info = low.handle(form.source, bound)
         source = f"xmp_source({name}, {low.section(form.source, bound)}, {on})"
     wait = "" if form.asynchronous is None else f", {form.asynchronous}"
-    name = "xmp_bcast" + ("_async" if wait else "")
+    name = f"{library(low, form)}bcast" + ("_async" if wait else "")
     block(low, bound, before, f"{name}({len(listed)}, {wrapped('xmp_variable', listed)}, {source}, {on}{wait});", after)
 
 

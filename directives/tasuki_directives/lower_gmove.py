@@ -28,6 +28,8 @@ def gmove(low, bound, form: forms.Gmove) -> None:
     if form.direction != "collective":
         message = f"gmove {form.direction} does not exist in the run-time library"
         raise NotTranslated(form.span, message, "write a gmove that all nodes call")
+    if form.acc and low.options.kernels:
+        raise NotTranslated(form.span, "gmove acc is not translated for GPUs", "update self, gmove, update device")
     span = low.code.statement_span(bound.statement)
     source = span.source
     text = source.text[span.start : span.end].rstrip().rstrip(";")

@@ -107,25 +107,21 @@ def header_of(low, statement, name: str) -> Header:
     span = low.code.span(statement)
     source = span.source
     start = source.as_c.index("(", span.start) + 1
-    depth, at, cuts = 1, start, []
+    depth, at = 1, start
     while depth:
         depth += {"(": 1, ")": -1}.get(source.as_c[at], 0)
-        if source.as_c[at] == ";" and depth == 1:
-            cuts.append(at)
         at += 1
     whole = Span(source, start, at - 1)
-    edits = low.of(source)
 
     def refuse(what: str) -> NotTranslated:
         message = f"{what} of this for statement is none that a directive can divide"
         return NotTranslated(whole, message, f"write for ({name} = first; {name} < end; {name}++)")
 
-    if len(cuts) != 2:
+    # As it has become: another directive may have given it another range.
+    parts = low.of(source).peeked(whole.start, whole.end).split(";")
+    if len(parts) != 3:
         raise refuse("the head")
-    parts = [(start, cuts[0]), (cuts[0] + 1, cuts[1]), (cuts[1] + 1, at - 1)]
-    if any(c.start < cut < c.end for c in edits.changes for cut in cuts):
-        raise refuse("the head")
-    init, condition, step = (edits.peeked(a, b).strip() for a, b in parts)
+    init, condition, step = (part.strip() for part in parts)
     begins = re.fullmatch(rf"(.*?)\b{name}\s*=(?!=)\s*(.*)", init, re.DOTALL)
     if not begins or "," in re.sub(r"\([^()]*\)", "", begins[2]):
         raise refuse("the first part")

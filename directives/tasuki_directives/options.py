@@ -8,8 +8,14 @@ from dataclasses import dataclass
 @dataclass
 class Options:
     """`openmp`: loops of OpenACC become OpenMP's. `overlap`: a reflect and the loop after it are overlapped where
-    possible. `explain`: what became of directives is printed."""
+    possible. `explain`: what became of directives is printed. `device`: where OpenACC's nests run: host (loops as they
+    stand), gpu, or emulated (kernels as loops of the host)."""
 
     openmp: bool = False
     overlap: bool = True
     explain: bool = False
+    device: str = "host"
+
+    @property
+    def kernels(self) -> bool:
+        return self.device != "host"

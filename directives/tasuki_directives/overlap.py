@@ -44,6 +44,8 @@ def _loop_after(low, bound):
         raise Refused("--no-overlap forbids it")
     if bound.form.asynchronous is not None:
         raise Refused("the program overlaps it itself, by async")
+    if low.options.kernels and bound.form.acc:
+        raise Refused("it is on the GPU; reflect async and peel_and_wait overlap it")
     statement = bound.place.statement
     if statement is None:
         raise Refused("nothing follows it in its block")

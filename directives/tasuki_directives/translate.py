@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import preprocess
+from .device import EMULATED, for_host, kernel_command
+from .device import link_flags as device_link_flags
 from .diagnostics import BadInput, Findings
 from .options import Options
 from .source import Source
@@ -69,6 +71,8 @@ def translate(path: str, flags: list[str], options: Options, always: bool = Fals
         raise BadInput("\n".join(map(str, listed)))
     folder = Path(path).resolve().parent
     texts = {Path(path).name: lowering.of(program.code.unit.main).printed()}
+    if lowering.cuda:
+        texts[f"{Path(path).stem}.cu"] = lowering.cuda
     for real, source in program.code.unit.sources.items():
         if source is program.code.unit.main or id(source) not in lowering.edits:
             continue
@@ -141,18 +145,54 @@ def package_flags() -> tuple[list[str], list[str]]:
     return found[0], found[1]
 
 
-def compile_and_link(arguments: list[str], written: list[Written]) -> int:
-    """The compiler, with translated files in the place of the program's."""
+def compile_and_link(arguments: list[str], written: list[Written], device: str = "host") -> int:
+    """The compilers, with translated files in the place of the program's."""
     compile_flags, link_flags = runtime_flags()
-    compile_flags = [*compile_flags, DEFINED]
+    compile_flags = [*compile_flags, DEFINED, *([EMULATED] if device == "emulated" else [])]
     with tempfile.TemporaryDirectory(prefix="tasuki-cc-") as folder:
         places = write(written, Path(folder))
-        quoted = {f"-iquote{Path(one.path).resolve().parent}" for one in written}
-        command = [*preprocess.compiler(), *compile_flags, *sorted(quoted)]
-        command += [places.get(word, word) for word in arguments]
-        if not COMPILES_ONLY & set(arguments):
-            command += link_flags
-        try:
-            return subprocess.run(command, check=False).returncode
-        except OSError as error:
-            raise BadInput(f"tasuki-cc: error: {command[0]} does not start: {error.strerror}; set CC") from error
+        compile_flags += sorted({f"-iquote{Path(one.path).resolve().parent}" for one in written})
+        kernels = {one.path: f"{folder}/{Path(one.path).stem}.cu" for one in written if one.lowering.cuda}
+        alone = bool(COMPILES_ONLY & set(arguments))
+        if kernels and alone and "-c" not in arguments:
+            raise BadInput("tasuki-cc: error: kernels are in a file of their own; use --emit to see or to check it")
+        objects = {}
+        for path, source in kernels.items():
+            objects[path] = source[: -len(".cu")] + "_kernels.o"
+            status = run(kernel_command(device, [*arguments, *compile_flags], source, objects[path]))
+            if status != 0:
+                return status
+        arguments = for_host(arguments)
+        if kernels and alone:
+            return compile_objects(arguments, compile_flags, written, places, objects)
+        command = [*preprocess.compiler(), *compile_flags, *[places.get(word, word) for word in arguments]]
+        if not alone:
+            command += [*objects.values(), *link_flags, *device_link_flags(device)]
+        return run(command)
+
+
+def compile_objects(arguments: list[str], flags: list[str], written: list[Written], places: dict, objects: dict) -> int:
+    """With -c: each object holds the kernels of its file."""
+    named = arguments[arguments.index("-o") + 1] if "-o" in arguments[:-1] else None
+    files = [one.path for one in written]
+    if named is not None:
+        at = arguments.index("-o")
+        arguments = arguments[:at] + arguments[at + 2 :]
+    for path in files:
+        target = named or f"{Path(path).stem}.o"
+        one = [word for word in arguments if word == path or word not in files]
+        whole = f"{places[path]}.o" if path in objects else target
+        status = run([*preprocess.compiler(), *flags, *[places.get(word, word) for word in one], "-o", whole])
+        if status == 0 and path in objects:
+            status = run([*preprocess.compiler(), "-r", "-nostdlib", whole, objects[path], "-o", target])
+        if status != 0:
+            return status
+    return 0
+
+
+def run(command: list[str]) -> int:
+    try:
+        return subprocess.run(command, check=False).returncode
+    except OSError as error:
+        remedy = "set CC, CXX or CUDACXX"
+        raise BadInput(f"tasuki-cc: error: {command[0]} does not start: {error.strerror}; {remedy}") from error

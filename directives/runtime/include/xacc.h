@@ -23,6 +23,9 @@ extern "C" {
 
 enum { XACC_SYNC = -1 };
 
+/* Chooses the GPU of this node, as tasuki::use_gpu says; the first xacc_allocate does it too. Collective over all
+ * nodes. */
+int xacc_use_gpu(void);
 /* `stream` is a cudaStream_t; null is the default stream. Local. */
 int xacc_set_queue(int queue, void* stream);
 

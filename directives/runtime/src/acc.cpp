@@ -83,6 +83,10 @@ using tasuki::Memory;
 
 extern "C" {
 
+int xacc_use_gpu(void) {
+  return on_gpu("xacc_use_gpu", [] { tasuki::use_gpu(world().context()); });
+}
+
 int xacc_set_queue(int queue, void* stream) {
   return on_gpu("xacc_set_queue", [&] {
     if (queue < 0) refuse("argument 'queue' is {}; it must be 0 or more", queue);

@@ -1,0 +1,101 @@
+/* What the C that tasuki-cc generates for GPUs calls beyond xmp_translated.h and xacc.h: where data are on the GPU, and
+ * kernels. Programs by hand do not need it. The functions are defined in xacc_kernels.h, of which every translated file
+ * compiles a part.
+ *
+ * With XACC_EMULATED kernels are loops of the host. A distributed array's memory on the GPU is its memory on the host
+ * then; other variables have a second place in memory, so that what is not copied is missed.
+ */
+#ifndef TASUKI_XACC_TRANSLATED_H
+#define TASUKI_XACC_TRANSLATED_H
+
+#include <stdint.h>
+
+#include "xmp_translated.h"
+#ifndef XACC_EMULATED
+#include "xacc.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+#ifdef XACC_EMULATED
+enum { XACC_SYNC = -1 };
+static inline int xacc_use_gpu(void) {
+  return 0;
+}
+static inline int xacc_reflect(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int queue) {
+  return (void)queue, xmp_reflect(count, arrays, options);
+}
+static inline int xacc_reflect_async(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int id) {
+  return xmp_reflect_async(count, arrays, options, id);
+}
+static inline int xacc_reflect_init(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options) {
+  return xmp_reflect_init(count, arrays, options);
+}
+static inline int xacc_reflect_do(int count, const xmp_desc_t arrays[], int queue) {
+  return (void)queue, xmp_reflect_do(count, arrays);
+}
+static inline int xacc_reflect_do_async(int count, const xmp_desc_t arrays[], int id) {
+  return xmp_reflect_do_async(count, arrays, id);
+}
+static inline int xacc_reduce_shadow(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options,
+                                     int queue) {
+  return (void)queue, xmp_reduce_shadow(count, arrays, options);
+}
+static inline int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on) {
+  return xmp_reduction(op, count, variables, on);
+}
+static inline int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on) {
+  return xmp_bcast(count, variables, from, on);
+}
+static inline int xacc_barrier(xmp_desc_t on) {
+  return xmp_barrier(on);
+}
+#endif
+
+/* Before main, on all nodes: chooses the GPU. */
+void xacc_start(void);
+
+/* Of `data`, `enter data`, and clauses of kernels; `present` is told when the data are not on the GPU. Data that are
+ * there already are counted, and not copied. */
+enum { XACC_CREATE = 0, XACC_COPYIN = 1, XACC_COPYOUT = 2, XACC_PRESENT = 4 };
+/* A distributed array: all that the node has of it. Its memory on the GPU stays until the array is given up. Collective
+ * over its nodes. `section`: what is copied, a range of global indices for each dimension; null: all. */
+void xacc_enter(const xmp_placed* array, const char* name, int what, const xmp_range section[]);
+void xacc_leave(const xmp_placed* array, const char* name, int what, const xmp_range section[]);
+/* `update`. Local. */
+void xacc_update(const xmp_placed* array, const char* name, int to_device, const xmp_range section[]);
+/* Other variables. Local. */
+void xacc_enter_memory(const void* at, int64_t bytes, const char* name, int what);
+void xacc_leave_memory(const void* at, int64_t bytes, const char* name, int what);
+void xacc_update_memory(const void* at, int64_t bytes, const char* name, int to_device);
+/* Where a variable is on the GPU. Local. */
+void* xacc_address(const void* at, const char* name);
+
+/* A distributed array on the GPU, as xmp_placed is on the host. Local. */
+typedef struct {
+  void* origin;
+  int64_t extents[XMP_MAX_DIMS];
+} xacc_view;
+xacc_view xacc_view_of(const xmp_placed* array, const char* name);
+
+/* `wait`: all queues and the default stream, or those that are named. Local. */
+void xacc_wait(int count, const int queues[]);
+
+/* A nest of loops: its ranges, the arrays, addresses and values that it refers to, and where results of reductions are
+ * combined with. `queue` XACC_SYNC: the default stream. `threads`: of a block; 0: as it is best. */
+typedef void xacc_kernel(const xmp_range ranges[], const xacc_view views[], void* const addresses[],
+                         const void* const values[], void* const results[], int queue, int threads);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif
