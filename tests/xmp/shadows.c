@@ -238,7 +238,12 @@ static void* new_stream(void) {
 
 void test_shadows(int acc) {
   chance from = {11};
-  if (acc) OK(xacc_set_queue(1, new_stream()));
+  if (acc) {
+    int gpu = -1;
+    OK(xacc_use_gpu(&gpu));  // else the stream may be another GPU's
+    CHECK(gpu >= 0);
+    OK(xacc_set_queue(1, new_stream()));
+  }
   for (int n = 0; n < cases(acc ? 6 : 12); ++n) random_shadows(&from, acc);
   if (acc) return;
   for (int n = 0; n < cases(3); ++n) shadows_together(&from);

@@ -26,7 +26,13 @@ enum { XACC_SYNC = -1 };
 /* Chooses the GPU of this node, as tasuki::use_gpu says; the first xacc_allocate does it too. Collective over all
  * nodes. */
 int xacc_use_gpu(void);
-/* `stream` is a cudaStream_t; null is the default stream. Local. */
+/* Settles which GPU this node uses, makes it CUDA's current device, and says its ordinal (`number` may be null): the one
+ * that the process has made current, if that is not the first one, else one by the node's place on its host. Later
+ * calls only say the ordinal. What is made before it in CUDA, as streams, may be another GPU's. Collective over all
+ * nodes; the first xacc_allocate or communication does the same. */
+int xacc_use_gpu(int* number);
+
+/* `stream` is a cudaStream_t of this node's GPU; null is the default stream. Local. */
 int xacc_set_queue(int queue, void* stream);
 
 /* Memory on the GPU for the local elements, as xmp_allocate and xmp_bind. xacc_allocate is collective over the array's

@@ -87,6 +87,13 @@ int xacc_use_gpu(void) {
   return on_gpu("xacc_use_gpu", [] { tasuki::use_gpu(world().context()); });
 }
 
+int xacc_use_gpu(int* number) {
+  return on_gpu("xacc_use_gpu", [&] {
+    const int ordinal = use_gpu(world().context());
+    if (number != nullptr) *number = ordinal;
+  });
+}
+
 int xacc_set_queue(int queue, void* stream) {
   return on_gpu("xacc_set_queue", [&] {
     if (queue < 0) refuse("argument 'queue' is {}; it must be 0 or more", queue);
