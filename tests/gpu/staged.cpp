@@ -29,30 +29,29 @@ bool sends_messages(const Context& ctx) {
 
 const std::string kBothNetworks = "peer:put,peer:eager,mpi";
 
-// While one exists, messages take half as long as stores, so both faces are cut. At equal prices each network would
-// carry a whole one.
-class PricesThatCut {
+// While one exists, stores and messages cost the same, so both networks carry half of what is large each.
+class EqualPrices {
  public:
-  explicit PricesThatCut(const Context& ctx)
+  explicit EqualPrices(const Context& ctx)
       : runtime_(runtime_of(ctx)), before_(runtime_.machine()), pricing_(runtime_.pricing) {
     runtime_.pricing = true;  // nothing is measured
     Machine cheap = before_;
     for (const char* name : {"peer:put", "peer:eager", "mpi:staged"}) {
       PathCost cost;
       cost.one_way.latency = 1e-5;
-      cost.one_way.bandwidth = cost.one_way.bulk_bandwidth = name == std::string("mpi:staged") ? 2e9 : 1e9;
+      cost.one_way.bandwidth = cost.one_way.bulk_bandwidth = 1e9;
       cost.mutual = cost.one_way;
       cost.measured = true;
       cheap.costs[name] = cost;
     }
     runtime_.replace_machine(std::move(cheap));
   }
-  ~PricesThatCut() {
+  ~EqualPrices() {
     runtime_.replace_machine(std::move(before_));
     runtime_.pricing = pricing_;
   }
-  PricesThatCut(const PricesThatCut&) = delete;
-  PricesThatCut& operator=(const PricesThatCut&) = delete;
+  EqualPrices(const EqualPrices&) = delete;
+  EqualPrices& operator=(const EqualPrices&) = delete;
 
  private:
   Runtime& runtime_;
@@ -70,14 +69,17 @@ void check_cut_as_off_line(const Context& ctx, const Halo& halo, const GridOptio
                   {.name = "v", .element_bytes = 4, .dtype = DType::f32, .memory = Memory::device}};
   const Planned planned = plan(machine_of(ctx), shape);
   CHECK(to_json(planned.plan(ctx.rank())) == to_json(halo.plan()));
+  if (ctx.size() > 2) return;  // a rank in the middle has two faces
   CHECK(halo.explain().find(" part 1 ") != std::string::npos);
   CHECK(halo.explain().find(" part 2 ") != std::string::npos);
 }
 
 // What halos of large faces leave after some iterations, each with new data.
-std::vector<double> after_halos(const Context& ctx, const std::string& path, const std::string& mode, bool reverse) {
+// `ring`: the last rank is beside the first one.
+std::vector<double> after_halos(const Context& ctx, const std::string& path, const std::string& mode, bool reverse,
+                                bool ring = true) {
   GridOptions torus;
-  torus.periodic = {true, true, true};
+  torus.periodic = {ring, true, true};
   torus.split = {ctx.size(), 1, 1};
   const Grid grid(ctx, {8 * ctx.size() + 1, 701, 333}, torus);
   const Field<double> u(grid, {.name = "u", .shadow = 2, .memory = Memory::device});
@@ -138,11 +140,12 @@ RANK_TEST(
   use_gpu(ctx);
   for (const bool reverse : {false, true}) {
     CAPTURE(reverse);
-    const auto expected = after_halos(ctx, "auto", "host", reverse);
-    const PricesThatCut prices(ctx);
+    // Of two ranks on a ring each network would carry a whole face.
+    const auto expected = after_halos(ctx, "auto", "host", reverse, false);
+    const EqualPrices equal(ctx);
     for (const auto& mode : Driver::modes()) {
       CAPTURE(mode);
-      const auto got = after_halos(ctx, kBothNetworks, mode, reverse);
+      const auto got = after_halos(ctx, kBothNetworks, mode, reverse, false);
       REQUIRE(got.size() == expected.size());
       CHECK(std::equal(got.begin(), got.end(), expected.begin()));
     }
