@@ -57,8 +57,8 @@ HostMessages::~HostMessages() {
   if (!messages_.empty() && mpi_running() && !runtime_.inherited()) finish();
 }
 
-// Messages that no kernel has waited for, or that a failure has left. MPI may still read or write the staging memory of
-// those that do not end now, so it is never given back.
+// Messages that no kernel has waited for, or that a failure has left. If one does not end now, MPI may still read or
+// write its staging memory, so that memory is never freed.
 void HostMessages::finish() {
   for (KernelMessage& message : messages_) mpi::calls().Cancel(&message.request);
   const auto end = std::chrono::steady_clock::now() + kFarewell;

@@ -14,7 +14,8 @@
 namespace tasuki {
 namespace {
 
-// Of a part's list. Reading it costs as much as reading the data: a long list is dearer than computing the places.
+// The limit of a part's list. Reading a list costs as much as reading data, so computing the places is cheaper than
+// reading a long list.
 constexpr std::size_t kMostBytes = 1 << 20;
 
 MoveKind kind_of(const Job& job) {

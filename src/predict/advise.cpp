@@ -17,7 +17,7 @@ namespace tasuki {
 
 namespace {
 
-// What is faster by less than this share is not worth being less simple.
+// An engine that is less simple is advised only if it is faster by at least this share.
 constexpr double kTie = 0.03;
 
 bool on_gpu(std::span<const Plan> plans) {

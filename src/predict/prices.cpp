@@ -192,7 +192,7 @@ class Pricing {
     if (resource == Resource::links) work.collision = machine_.inside.collision;
   }
 
-  // Of a message the price of its path has all but what scattered pieces take more.
+  // The price of a message's path contains all but the additional time of scattered pieces.
   void price_packing(const Plan& plan, const Command& c, Work& work) {
     const Move move = move_of(plan, c, plan.rank, plan.rank);
     const bool scattered = std::any_of(move.copies.begin(), move.copies.end(), [](const StridedCopy& copy) {
