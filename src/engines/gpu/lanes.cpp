@@ -237,8 +237,8 @@ int GpuLanes::part_beside(const GpuLane& lane, std::size_t command) const {
   return after ? kPartUnpack : kPartPack;
 }
 
-// Of several puts of a stream each is signalled when it has ended, so that the peer works on one while the next is on
-// its way.
+// Of several puts of a stream, each is signalled when it has ended: the peer works on its bytes while the next put is
+// under way.
 void GpuLanes::find_stream_signals() {
   const auto& commands = plan_.commands;
   const auto puts = std::count_if(messages.begin(), messages.end(), [&](std::int32_t m) {

@@ -101,7 +101,7 @@ class Cutting {
     return std::move(made_);
   }
 
-  // In the order in which they are dealt out: what waits for nobody comes first.
+  // In the order in which they are dealt out: rows that wait for no other rank come first.
   enum Group : int { kFirst, kLocal, kLast, kGroups };
   // A strided copy whose lines several rows share.
   struct Vector {
@@ -362,8 +362,8 @@ class Cutting {
     std::erase_if(vectors_, [](const Vector& v) { return v.row.kind == RowKind::none; });
   }
 
-  // Of so many rows, what each vector gets: by its lines and what a line takes. No more than it has lines; what is left
-  // of that goes to the others.
+  // Shares `left` rows among the vectors, by their lines and what a line takes. A vector gets no more rows than it has
+  // lines; the other vectors get the rest.
   std::vector<std::uint64_t> shares(std::uint64_t left) const {
     std::vector<std::uint64_t> more(vectors_.size());
     const auto wants = [&](std::size_t v) { return vectors_[v].lines - 1 - more[v]; };

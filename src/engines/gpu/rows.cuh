@@ -317,8 +317,8 @@ __device__ void fill_in_turn(const RowLaunch& l, const Row& row, const std::byte
   store_pieces(line, word, dst, epoch);
 }
 
-// All lines of a row that combines. What is sent on keeps an SM waiting for the wire, so there the next lines are
-// loaded before these are stored. That takes 200 registers of a thread. Where nothing is forwarded it gains a
+// All lines of a row that combines. An SM that forwards a line waits for the wire, so then it loads the next lines
+// before it stores these. That takes 200 registers of a thread. Where nothing is forwarded it gains a
 // hundredth, and the registers are left to kernels beside this one.
 template <class Add, bool kOn, int Operands, int Lines>
 __device__ void combine_in_turn(const RowLaunch& l, const Row& row, std::byte* dst, std::uint64_t epoch) {

@@ -334,8 +334,8 @@ class StreamEngine final : public Engine {
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
   }
 
-  // What messages beside depend on. Its kernel must not come with the wait only: until then theirs would wait for it,
-  // and the host, which may wait for the GPU first, would never come there.
+  // Launches the kernel that messages beside depend on. It must not be launched with the wait only: until then their
+  // kernels would wait for it, and the host may wait for the GPU before it comes to the wait.
   void wait_beside() {
     TASUKI_CUDA(cudaStreamWaitEvent, of_wait_, begun_, 0);
     launch(kPartWait, of_wait_);

@@ -200,8 +200,8 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   const std::int64_t rows_of_it = rows_of(out);
   rows += rows_of_it;
   if (by_lines) lines += rows_of_it;
-  // What a thread moves of a row is one access if the row's units are contiguous, else each unit is one. A row of few
-  // units takes a whole warp all the same.
+  // A thread's part of a row is one access if the row's units are contiguous; otherwise each unit is one. Even a row of
+  // few units takes a whole warp.
   accesses += in_runs ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
 }
 
