@@ -38,9 +38,7 @@ def kernel_command(device: str, arguments: list[str], source: str, target: str) 
     for word in words:
         if word in WITH_WORD:
             flags += [word, next(words, "")]
-        elif SEEN.match(word) and word != "-":
-            flags.append(word)
-        elif device == "gpu" and NVCC_ALONE.match(word):
+        elif SEEN.match(word) and word != "-" or device == "gpu" and NVCC_ALONE.match(word):
             flags.append(word)
         elif device == "gpu" and word == "-ffp-contract=off":
             flags.append("--fmad=false")

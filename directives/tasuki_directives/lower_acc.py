@@ -1,4 +1,4 @@
-"""OpenACC on hosts: memory of the host is the device's, and loops run as they stand, or as OpenMP's. On GPUs: who does it."""
+"""OpenACC on hosts: one memory, and loops that run as they stand, or as OpenMP's. On GPUs: who translates what."""
 
 from __future__ import annotations
 

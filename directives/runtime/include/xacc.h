@@ -23,9 +23,6 @@ extern "C" {
 
 enum { XACC_SYNC = -1 };
 
-/* Chooses the GPU of this node, as tasuki::use_gpu says; the first xacc_allocate does it too. Collective over all
- * nodes. */
-int xacc_use_gpu(void);
 /* Settles which GPU this node uses, makes it CUDA's current device, and says its ordinal (`number` may be null): the one
  * that the process has made current, if that is not the first one, else one by the node's place on its host. Later
  * calls only say the ordinal. What is made before it in CUDA, as streams, may be another GPU's. Collective over all

@@ -350,9 +350,10 @@ typename Body::Result run(const Body& body, const xmp_range* ranges, int queue, 
       room = s.all_blocks();
       partial = static_cast<Result*>(allocate(room * sizeof(Result)));
     }
-    // clang-format off: it would part the brackets of a launch
-    run_blocks<N><<<blocks, block, 0, stream> > >(body, s, partial);
-    run_last<Body><<<1, kLast, 0, stream> > >(partial, s.all_blocks());
+    // It would part the brackets of a launch.
+    // clang-format off
+    run_blocks<N><<<blocks, block, 0, stream>>>(body, s, partial);
+    run_last<Body><<<1, kLast, 0, stream>>>(partial, s.all_blocks());
     // clang-format on
     check(cudaGetLastError(), "a kernel");
     check(cudaMemcpyAsync(&result, partial, sizeof(Result), cudaMemcpyDeviceToHost, stream), "a reduction");
@@ -374,7 +375,7 @@ typename Body::Result run(const Body& body, const xmp_range* ranges, int queue, 
 
 TSK_CALLED void xacc_start(void) {
   static bool done = false;
-  if (!done) xacc_use_gpu();
+  if (!done) xacc_use_gpu(nullptr);
   done = true;
 }
 TSK_CALLED void xacc_enter(const xmp_placed* array, const char* name, int what, const xmp_range section[]) {

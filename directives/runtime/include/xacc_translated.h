@@ -24,8 +24,8 @@ extern "C" {
 
 #ifdef XACC_EMULATED
 enum { XACC_SYNC = -1 };
-static inline int xacc_use_gpu(void) {
-  return 0;
+static inline int xacc_use_gpu(int* number) {
+  return (void)number, 0;
 }
 static inline int xacc_reflect(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int queue) {
   return (void)queue, xmp_reflect(count, arrays, options);

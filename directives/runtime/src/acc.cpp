@@ -83,10 +83,6 @@ using tasuki::Memory;
 
 extern "C" {
 
-int xacc_use_gpu(void) {
-  return on_gpu("xacc_use_gpu", [] { tasuki::use_gpu(world().context()); });
-}
-
 int xacc_use_gpu(int* number) {
   return on_gpu("xacc_use_gpu", [&] {
     const int ordinal = use_gpu(world().context());
