@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_translated import BUILD, FLAGS, WARNINGS, output, started, tasuki_cc
+from test_translated import BUILD, FLAGS, ROOT, WARNINGS, output, started, tasuki_cc
 
 KERNELS = Path(__file__).with_name("kernels")
 HEAD = (
@@ -61,6 +61,24 @@ def test_what_is_not_on_the_gpu_is_told(tmp_path):
 def test_nvcc_compiles_the_kernels(tmp_path):
     made = tasuki_cc("--device", "gpu", *FLAGS, KERNELS / "nests_square.c", "-c", "-o", tmp_path / "nests.o")
     assert made.returncode == 0, made.stderr
+
+
+@needs_runtime
+@pytest.mark.parametrize("brackets, ranks", [("round", 3), ("square", 2)])
+def test_xacc_examples_are_the_programs_bit_by_bit(brackets, ranks, tmp_path):
+    for name, sizes, steps in (
+        ("laplace", {"ROWS": 29, "COLUMNS": 31}, 20),
+        ("himeno", {"I": 17, "J": 18, "K": 35}, 3),
+    ):
+        numbers = [str(n) for n in (*sizes.values(), steps)]
+        serial = subprocess.run([f"{BUILD}/bin/xmp_serial_apps", name, *numbers], capture_output=True, text=True)
+        flags = [f"-D{key}={value}" for key, value in {**sizes, "STEPS": steps}.items()]
+        source = ROOT / "directives" / "examples" / f"{name}_xacc_{brackets}.c"
+        include = f"-I{ROOT / 'directives' / 'runtime' / 'examples'}"
+        target = tmp_path / name
+        made = tasuki_cc("--device", "emulated", *FLAGS, *WARNINGS, include, *flags, source, "-o", target, "-lm")
+        assert (made.returncode, made.stderr) == (0, "")
+        assert output(target, ranks).split()[-1] == serial.stdout.split()[-1], name
 
 
 NEST = "  for (int i = 0; i < 8; i++) "
