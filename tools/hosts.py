@@ -40,8 +40,9 @@ STATE = Path("/run/tasuki-hosts")  # of the hosts that are up: there is one set 
 NETWORK = "10.213.77"  # addresses that exist in the hosts' own namespaces only
 NEEDED = ("ip", "tc", "unshare", "nsenter", "taskset")
 RATE = re.compile(r"\d+(\.\d+)?[kmg]bit")
-# What a host's first process does; it keeps the namespaces and is killed at the end. Of `bbr`, which some kernels choose,
-# exchanges with pauses between them get less than the link: it takes what was sent before a pause for the bandwidth.
+# What a host's first process does; it keeps the namespaces and is killed at the end. Of `bbr`, which some kernels
+# choose, exchanges with pauses between them get less than the link: it takes what was sent before a pause for the
+# bandwidth.
 INIT = """
 hostname {name}
 mount -t tmpfs -o size=50% tmpfs /dev/shm

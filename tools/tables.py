@@ -9,8 +9,8 @@ likewise. <!-- predicted:FILE --> sets what bench/results/FILE.json was predicte
 <!-- predicted:FILE/collectives --> says the least of it for a file of many collectives, and
 <!-- overview --> is a few cases of all (overview.py), of which docs/figures/overview.svg is the plot. Collectives on
 hosts (collective_tables.py), runs across hosts (hosts_tables.py), kernels that communicate (kernel_tables.py) and
-overlap (overlap_tables.py) have tables of their own, collectives plots, and what prices are worth (price_tables.py) and
-typed messages (typed_tables.py) have, too.
+overlap (overlap_tables.py) have tables of their own, collectives plots, and what prices are worth (price_tables.py),
+typed messages (typed_tables.py) and exchanges on GPUs (exchange_tables.py) have, too.
 With --check nothing is written, and stale tables are an error.
 """
 
@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 
 import collective_tables
+import exchange_tables
 import hosts_tables
 import kernel_tables
 import overlap_tables
@@ -283,6 +284,7 @@ def main() -> int:
         after = hosts_tables.refreshed(collective_tables.refreshed(after, results, number), results, number)
         after = typed_tables.refreshed(price_tables.refreshed(after, results), results, number)
         after = overlap_tables.refreshed(kernel_tables.refreshed(after, results), results, number)
+        after = exchange_tables.refreshed(after, results, number)
         stale += settle(path, before, after)
     for name, plot in {"overview.svg": overview.plot(results), **collective_tables.plots(results)}.items():
         figure = ROOT / "docs" / "figures" / name
