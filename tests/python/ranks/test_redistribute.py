@@ -108,6 +108,37 @@ def test_from_all_ranks_to_all_but_one(context):
     np.testing.assert_array_equal(c, a)
 
 
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(st.integers(0, 2**20))
+def test_from_some_ranks_to_others_and_back(context, seed):
+    """The two sides have no rank in common, some ranks have no part of either, and some have a part without cells."""
+    n, me = context.size, context.rank
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n).tolist()
+    few = int(rng.integers(1, n)) if n > 1 else 1
+    givers, takers = order[:few], order[few : few + int(rng.integers(1, n - few + 1))] if n > few else order
+    shape = [int(extent) for extent in rng.integers(1, 7, 2)]
+    axes = rng.permutation(2).tolist()
+    # An extent may be less than its ranks, of which some then have no cells.
+    a_side = tasuki.ArrayDistribution(shape, (random_split(rng, shape[0], len(givers)), None), givers)
+    to_shape = [shape[axis] for axis in axes]
+    b_side = tasuki.ArrayDistribution(to_shape, (None, random_split(rng, to_shape[1], len(takers))), takers)
+    assert n == 1 or not set(a_side.ranks) & set(b_side.ranks)
+    dtype = TYPES[rng.integers(0, len(TYPES))]
+    a, b, c = (np.zeros(side.local_shape(me), dtype) for side in (a_side, b_side, a_side))
+    there = checked(tasuki.Redistribute(context, (a, a_side), (b, b_side), axes=axes))
+    back = checked(tasuki.Redistribute(context, (b, b_side), (c, a_side), axes=np.argsort(axes).tolist()))
+    for turn in range(TURNS):
+        whole = ((np.arange(np.prod(shape)).reshape(shape) * 7 + 13 * turn) % 97).astype(dtype)
+        if a.size:
+            a[...] = whole[np.ix_(*a_side.indices(me))]
+        there.run()
+        if b.size:
+            np.testing.assert_array_equal(b, whole.transpose(axes)[np.ix_(*b_side.indices(me))])
+        back.run()
+        np.testing.assert_array_equal(c, a)
+
+
 def test_several_arrays_gathered_to_one_rank(context):
     spread = tasuki.ArrayDistribution((10, 6), (("cyclic", context.size), None))
     one = tasuki.ArrayDistribution((10, 6), (1, 1), ranks=[context.size - 1])
