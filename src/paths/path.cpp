@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/transpose_kernels.hpp"
 #include "machine/path_names.hpp"
 #include "tasuki/error.hpp"
 
@@ -47,13 +48,11 @@ const ProtocolSwitch* switched(const LinkCost& link, double bytes) {
 // is: on an EPYC. There the runs that a path is measured with tell nothing.
 constexpr double kTurnedLine = 8e-9;
 
-std::int64_t runs_of(const Question& q) {
-  return q.src.memory == Memory::host ? q.move.runs_on_host() : q.move.runs();
-}
-
 double run_seconds(const Question& q) {
-  const std::int64_t turned = q.src.memory == Memory::host ? q.move.turned_lines() : 0;
-  return static_cast<double>(runs_of(q)) * link_cost(q).per_run + static_cast<double>(turned) * kTurnedLine;
+  const bool on_host = q.src.memory == Memory::host;
+  const auto runs = static_cast<double>(on_host ? q.move.runs_on_host() : q.move.runs());
+  const auto lines = static_cast<double>(on_host ? q.move.turned_lines() : 0);
+  return runs * link_cost(q).per_run + lines * kTurnedLine;
 }
 
 }  // namespace
@@ -159,11 +158,32 @@ Offer priced_packed(const Question& q) {
   return offer;
 }
 
-Offer priced_in_place(const Question& q) {
+Offer priced_through_ring(const Question& q) {
   Offer offer = priced(q);
-  // Where runs are shorter than a cache line each of them costs twice.
-  const std::int64_t runs = runs_of(q);
-  if (q.move.bytes() < 64 * runs) offer.seconds += static_cast<double>(runs) * link_cost(q).per_run;
+  double less = 0;
+  for (const StridedCopy& copy : q.move.copies) {
+    const bool one = (copy.src_pattern() == Pattern::contiguous) != (copy.dst_pattern() == Pattern::contiguous);
+    if (one && !turned(copy)) less += static_cast<double>(copy.blocks()) * link_cost(q).per_run / 2;
+  }
+  offer.seconds -= less;
+  return offer;
+}
+
+Offer priced_in_place(const Question& q, Pattern (StridedCopy::*far)() const) {
+  Offer offer = priced(q);
+  double more = 0;
+  for (const StridedCopy& copy : q.move.copies) {
+    if (turned(copy)) continue;
+    const auto blocks = static_cast<double>(copy.blocks());
+    if ((copy.*far)() == Pattern::contiguous) {
+      // The runs lie in this rank's memory only, which is as when it packs.
+      const PathCost& self = q.machine.cost("self");
+      if (self.measured) more += blocks * (self.one_way.per_run - link_cost(q).per_run);
+    } else if (copy.block < 64) {
+      more += blocks * link_cost(q).per_run;  // both ranks touch each of these cache lines
+    }
+  }
+  offer.seconds = std::max(offer.seconds + more, 0.0);
   return offer;
 }
 

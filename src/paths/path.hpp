@@ -153,9 +153,13 @@ double packing_seconds(const Machine& machine, std::int64_t bytes, std::int64_t 
 double latency_of(const LinkCost& link, std::int64_t bytes);
 /// Seconds of `bytes` contiguous bytes beyond the latency, part of a piece of `whole`.
 double seconds_of(const PathCost& cost, const LinkCost& link, double bytes, double whole);
-/// The same for a path that stores into, or loads from, memory on which another core works. If most runs are shorter
-/// than a cache line, every run costs twice: the line has to return to that core, which takes it the same time again.
-Offer priced_in_place(const Question& question);
+/// The same for a path of host memory that packs at one end and unpacks at the other, which was measured with runs at
+/// both: where one end is contiguous they cost half.
+Offer priced_through_ring(const Question& question);
+/// The same for a path that stores into, or loads from, memory on which another core works: the side `far` of each
+/// copy. There runs that are shorter than a cache line cost twice: the line has to return to that core, which takes it
+/// the same time again. Where that side is contiguous, the runs of the other one cost what they do within a rank.
+Offer priced_in_place(const Question& question, Pattern (StridedCopy::*far)() const);
 
 // Conditions that several paths share. Each returns an empty string, or why the path cannot carry the move.
 std::string not_in_island(const Question& question);     ///< needs two ranks of one island

@@ -7,7 +7,7 @@ namespace {
 
 Offer offer(const Question& q) {
   if (const std::string why = not_in_island(q); !why.empty()) return Offer::no(why);
-  return priced(q);
+  return priced_through_ring(q);
 }
 
 const PathRegistration registration{[] {

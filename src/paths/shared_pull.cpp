@@ -8,7 +8,7 @@ namespace {
 Offer offer(const Question& q) {
   if (const std::string why = not_in_island(q); !why.empty()) return Offer::no(why);
   if (!q.src.shared) return Offer::no("source is not in shared memory");
-  return priced_in_place(q);
+  return priced_in_place(q, &StridedCopy::src_pattern);
 }
 
 const PathRegistration registration{[] {

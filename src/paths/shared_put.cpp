@@ -9,7 +9,7 @@ Offer offer(const Question& q) {
   if (const std::string why = not_in_island(q); !why.empty()) return Offer::no(why);
   if (!q.dst.shared) return Offer::no("destination is not in shared memory");
   if (q.move.add != DType::none) return Offer::no("a put cannot add");
-  return priced_in_place(q);
+  return priced_in_place(q, &StridedCopy::dst_pattern);
 }
 
 const PathRegistration registration{[] {

@@ -177,6 +177,37 @@ TEST_CASE("a piece costs what its link does: both ways where the peer sends too,
   CHECK(priced_on("mpi", moves[2]).latency == 3e-6);
 }
 
+TEST_CASE("runs cost what they do within a rank where the side in another rank's memory is contiguous") {
+  Machine machine = Machine::uniform(2, 2, 2);
+  machine.costs["self"] = cost_of({{"latency", 0}, {"bandwidth", 1e9}, {"per_run", 1e-9}});
+  for (const char* path : {"shared:put", "shared:pull", "shared:eager"})
+    machine.costs[path] = cost_of({{"latency", 1e-6}, {"bandwidth", 1e9}, {"per_run", 10e-9}});
+  StridedCopy gathered{0, 0, 8, 1, {}};
+  gathered.dims[0] = {1000, 64, 8};
+  StridedCopy spread = gathered;
+  spread.dims[0] = {1000, 8, 64};
+  StridedCopy both = gathered;
+  both.dims[0] = {1000, 64, 64};
+  const auto seconds = [&](const std::string& path, const StridedCopy& copy) {
+    BufferFact fact;
+    fact.shared = true;
+    Move move;
+    move.dst_rank = 1;
+    move.copies = {copy};
+    return path_named(path).offer({machine, machine.cost(path), true, move, fact, fact}).seconds;
+  };
+  constexpr double kBytes = 8e-6;
+  // A put stores into the other rank's memory, a pull loads from it; there each line goes to and fro.
+  CHECK(seconds("shared:put", gathered) == doctest::Approx(kBytes + 1e-6));
+  CHECK(seconds("shared:put", spread) == doctest::Approx(kBytes + 20e-6));
+  CHECK(seconds("shared:pull", gathered) == doctest::Approx(kBytes + 20e-6));
+  CHECK(seconds("shared:pull", spread) == doctest::Approx(kBytes + 1e-6));
+  CHECK(seconds("shared:put", both) == doctest::Approx(kBytes + 20e-6));
+  // A ring is packed at one end and unpacked at the other.
+  CHECK(seconds("shared:eager", both) == doctest::Approx(kBytes + 10e-6));
+  CHECK(seconds("shared:eager", gathered) == doctest::Approx(kBytes + 5e-6));
+}
+
 TEST_CASE("bandwidths by size take the place of the others, and a part of a piece has that of the whole") {
   Profile profile;
   profile.set("mpi", {{"latency", 1e-6},
