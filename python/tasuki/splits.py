@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ._core import Allreduce, ArrayDistribution, Context, Error, Machine, Redistribute, machine_of, shared_array
 from .offline import names_checked, plan_redistribute
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
 
+    import numpy as np
     from numpy.typing import DTypeLike
 
 Move = tuple[Any, ...]  # source, target, and perhaps axes
@@ -59,6 +58,8 @@ def choose_split(
 
     Raises tasuki.Error as `Redistribute` does, and for a `tune` without a context.
     """
+    import numpy as np  # not with the package: it takes longer than all the rest
+
     live = isinstance(where, Context)
     tries = index(tune)
     if tries < 0 or (tries > 0 and not live):
@@ -87,6 +88,8 @@ def choose_split(
 
 def _measured(context: Context, moves: Sequence[Move], dtype: np.dtype[Any], allocate: Any, path: str) -> float:
     """Seconds that the moves take one after the other on the slowest rank; the same number on all ranks."""
+    import numpy as np
+
     make = allocate or (lambda shape, kind: shared_array(context, shape, kind))
 
     def array(distribution: ArrayDistribution) -> Any:

@@ -23,6 +23,12 @@ SKIPPED = 77
 FLAGS = ["-O1", "-cpp", "-ffree-line-length-none", "-fallow-argument-mismatch", "-w"]
 
 
+def headers_of(compiler: str) -> bool:
+    """Whether mpif.h is there. The wrapper may come with what programs need to run."""
+    shown = subprocess.run([compiler, "-show"], capture_output=True, text=True, check=False).stdout.split()
+    return any((Path(word.removeprefix("-I")) / "mpif.h").exists() for word in shown if word.startswith("-I"))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--launcher", required=True, help="tools/mpirun.py")
@@ -31,7 +37,7 @@ def main() -> int:
     tested = 0
     for kind in ("openmpi", "mpich"):
         compiler, launcher = shutil.which(f"mpifort.{kind}"), shutil.which(f"mpiexec.{kind}")
-        if not compiler or not launcher:
+        if not compiler or not launcher or not headers_of(compiler):
             print(f"fortran: {kind}: skipped, as there is no mpifort.{kind} (apt-get install lib{kind}-dev gfortran)")
             continue
         if not (arguments.library.parent / f"libtasuki_mpi_{kind}.so").exists():
