@@ -1,7 +1,8 @@
 /* The Himeno benchmark (Jacobi's method for the pressure, 19 points, single precision) in XcalableACC, square brackets.
- * The same pressures, bit by bit, as the program `himeno`; runtime/examples/himeno.cu is what its loops and reflects are
- * by hand. The residual is summed over all nodes in every iteration.
- *   tasuki-cc --device gpu -arch=sm_90 -O2 -ffp-contract=off -I directives/runtime/examples himeno_xacc_square.c
+ * The same pressures, bit by bit, as the program `himeno`; runtime/examples/himeno.cu is what its loops and reflects
+ * are by hand. The residual is summed over all nodes in every iteration.
+ *
+ *     tasuki-cc --device gpu -arch=sm_90 -O2 -ffp-contract=off -I directives/runtime/examples himeno_xacc_square.c
  */
 #include <stdio.h>
 
@@ -75,7 +76,7 @@ int main(void) {
       for (int j = 1; j < J - 1; j++)
         for (int k = 1; k < K - 1; k++) p[i][j][k] = work[i][j][k];
   }
-#pragma acc exit data copyout(p) delete(bound, source, a, b, c, work)
+#pragma acc exit data copyout(p) delete (bound, source, a, b, c, work)
 
 #pragma xmp loop on t[i][j][k] reduction(+ : sum)
   for (int i = 0; i < I; i++)

@@ -47,7 +47,7 @@ int main(void) {
         change = fmax(change, fabs(u[i][j] - old[i][j]));
       }
   }
-#pragma acc exit data copyout(u) delete(old)
+#pragma acc exit data copyout(u) delete (old)
 
 #pragma xmp loop on t[i][j] reduction(+ : sum)
   for (int i = 0; i < ROWS; i++)

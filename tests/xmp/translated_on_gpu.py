@@ -1,7 +1,7 @@
 """Translates an example for GPUs, runs it, and compares its checksum with the serial program's.
 
-translated_on_gpu.py FOLDER SOURCE SERIAL APP RANKS NAME=SIZE... -- MPIRUN... ; the sizes are the program's macros. It needs
-nvcc and a GPU, and says SKIPPED where there is none.
+translated_on_gpu.py FOLDER SOURCE SERIAL APP RANKS NAME=SIZE... -- MPIRUN... ; the sizes are the program's macros. It
+needs nvcc and a GPU, and says SKIPPED where there is none.
 """
 
 import os

@@ -23,8 +23,8 @@ extern "C" {
 
 enum { XACC_SYNC = -1 };
 
-/* Settles which GPU this node uses, makes it CUDA's current device, and says its ordinal (`number` may be null): the one
- * that the process has made current, if that is not the first one, else one by the node's place on its host. Later
+/* Settles which GPU this node uses, makes it CUDA's current device, and says its ordinal (`number` may be null): the
+ * one that the process has made current, if that is not the first one, else one by the node's place on its host. Later
  * calls only say the ordinal. What is made before it in CUDA, as streams, may be another GPU's. Collective over all
  * nodes; the first xacc_allocate or communication does the same. */
 int xacc_use_gpu(int* number);
