@@ -4,7 +4,8 @@
 
 Needs PyTorch with NCCL and mpi4py; a rank a GPU, on one host. All ways take turns in each round: put into a stream one
 by one, and captured in a graph of ten. The table has medians of the rounds, of which each is the slowest rank's mean
-time. Results are compared bit for bit with those that PyTorch computes from the cells' numbers.
+time. Results in a stream are compared bit for bit with those that PyTorch computes from the cells' numbers; those of
+graphs are not.
 
 Redistribution: an array of complex64 from slabs in x to slabs in y, as it is and with axes permuted. PyTorch packs,
 calls `all_to_all_single`, and unpacks where blocks do not come as they are wanted. Mesh: the ghosts of the mesh of

@@ -44,8 +44,8 @@ const ProtocolSwitch* switched(const LinkCost& link, double bytes) {
   return found;
 }
 
-// Seconds that the host's copies take more for each cache line where they turn rows into columns, whoever's memory it
-// is: on an EPYC. There the runs that a path is measured with tell nothing.
+// Seconds that a host's copy takes more for each cache line where it turns rows into columns, in any memory. Measured
+// on an EPYC: the runs that calibration moves lie otherwise, and their times do not hold here.
 constexpr double kTurnedLine = 8e-9;
 
 double run_seconds(const Question& q) {
