@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,10 +31,10 @@ class OwnStream {
 };
 
 /// Drives one operation in one way: `run` and `split` in a stream, `host` without one, `graph` from captured graphs,
-/// one for each state that `key` tells apart.
+/// one for each state that `key` tells apart; `mixed` in all these ways in turn, and not in the same on every rank.
 class Driver {
  public:
-  static std::vector<std::string> modes() { return {"run", "split", "host", "graph"}; }
+  static std::vector<std::string> modes() { return {"run", "split", "host", "graph", "mixed"}; }
 
   Driver(const tasuki::Context& context, std::string mode) : context_(context), mode_(std::move(mode)) {}
   ~Driver() {
@@ -43,17 +44,19 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   void operator()(tasuki::Operation& operation, int key) {
-    if (mode_ == "host") {
+    const char* const ways[] = {"run", "split", "run", "graph", "split", "host"};
+    const std::string mode = mode_ == "mixed" ? ways[turn_++ % std::size(ways)] : mode_;
+    if (mode == "host") {
       operation.start();
       operation.wait();
       return;
     }
-    if (mode_ == "run") operation.run(stream_.get());
-    if (mode_ == "split") {
+    if (mode == "run") operation.run(stream_.get());
+    if (mode == "split") {
       operation.start(stream_.get());
       operation.wait(stream_.get());
     }
-    if (mode_ == "graph") {
+    if (mode == "graph") {
       if (!graphs_.contains(key)) {
         cudaGraph_t graph = nullptr;
         CUDA_OK(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
@@ -70,6 +73,7 @@ class Driver {
  private:
   tasuki::Context context_;
   std::string mode_;
+  std::size_t turn_ = static_cast<std::size_t>(context_.rank());
   OwnStream stream_;
   std::map<int, cudaGraphExec_t> graphs_;
 };

@@ -18,14 +18,15 @@ using namespace gpu_ranks;
 namespace {
 
 // Each rank by itself runs in rows where it can.
-void run(const Machine& machine, const CollectiveShape& shape, int blocks, bool split, bool by_rows, Random& random) {
+void run(const Machine& machine, const CollectiveShape& shape, int blocks, Pieces pieces, bool by_rows,
+         Random& random) {
   const std::vector<Plan> plans = plan(machine, shape).plans();
   World world;
   std::vector<std::unique_ptr<Rank>> ranks;
   const bool idle_between = random() % 2 == 0;
   CAPTURE(idle_between);
   for (const Plan& plan : plans)
-    ranks.push_back(std::make_unique<Rank>(world, plan, blocks, split, by_rows, true, idle_between));
+    ranks.push_back(std::make_unique<Rank>(world, plan, blocks, pieces, by_rows, true, idle_between));
   for (int idle = 0; idle < 200;) {
     const bool moved = ranks[random() % ranks.size()]->advance(random);
     idle = moved ? 0 : idle + 1;
@@ -88,14 +89,14 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
         shape.path = paths[static_cast<std::size_t>(below(random, std::ssize(paths)))];
         if (algorithm->settings != nullptr && below(random, 2) == 0) shape.chunk = 1 + below(random, 900);
         INFO(described(shape, ranks));
-        const bool split = below(random, 2) == 0;
+        const auto pieces = static_cast<Pieces>(below(random, 3));
         const bool by_rows = below(random, 4) != 0;
         const int blocks = below(random, 2) == 0 ? 132 : 3;
-        CAPTURE(split);
+        CAPTURE(static_cast<int>(pieces));
         CAPTURE(by_rows);
         CAPTURE(blocks);
         try {
-          run(Machine::uniform(ranks, ranks, 0, true), shape, blocks, split, by_rows, random);
+          run(Machine::uniform(ranks, ranks, 0, true), shape, blocks, pieces, by_rows, random);
           ++ran;
         } catch (const PathUnusable&) {
           // What depends on what arrives, NCCL carries not; no path carries words of 4 bytes that are none.
@@ -141,7 +142,8 @@ TEST_CASE("what is put by a copy engine is not overwritten before, in any schedu
     INFO(described(shape, one.ranks));
     for (unsigned seed = 0; seed < 60; ++seed) {
       Random random(seed);
-      run(Machine::uniform(one.ranks, one.ranks, 0, true), shape, seed % 2 == 0 ? 132 : 3, seed % 4 < 2, true, random);
+      run(Machine::uniform(one.ranks, one.ranks, 0, true), shape, seed % 2 == 0 ? 132 : 3,
+          static_cast<Pieces>(seed / 2 % 3), true, random);
     }
   }
   CHECK(told > before);
@@ -168,7 +170,7 @@ TEST_CASE("what a start enqueues on a GPU ends without the wait, which the host 
         for (unsigned seed = 0; seed < 12; ++seed) {
           Random random(seed);
           try {
-            run(Machine::uniform(ranks, ranks, island, true), shape, 8, true, false, random);
+            run(Machine::uniform(ranks, ranks, island, true), shape, 8, Pieces::two, false, random);
             ++ran;
           } catch (const PathUnusable&) {
             // NCCL carries nothing that depends on what arrives.
@@ -200,7 +202,7 @@ TEST_CASE("sums that go on in chunks are stored in two places at once, and are w
         shape.chunk = 1 << 15;
         INFO(described(shape, ranks));
         Random random(static_cast<unsigned>(count + ranks));
-        run(Machine::uniform(ranks, ranks, 0, true), shape, ranks == 3 ? 7 : 132, false, false, random);
+        run(Machine::uniform(ranks, ranks, 0, true), shape, ranks == 3 ? 7 : 132, Pieces::one, false, random);
       }
     }
   }
@@ -237,7 +239,7 @@ TEST_CASE("what comes in LL lines goes on by the warp that takes it or adds to i
         INFO(described(shape, 4));
         const Machine machine = Machine::uniform(4, 4, 0, true);
         World world;
-        const Rank rank(world, plan(machine, shape).plan(one.rank), 8, false, true);
+        const Rank rank(world, plan(machine, shape).plan(one.rank), 8, Pieces::one, true);
         REQUIRE(rank.rows());
         bool found[2] = {};
         for (const Row& row : rank.rows()->rows) {
@@ -249,7 +251,8 @@ TEST_CASE("what comes in LL lines goes on by the warp that takes it or adds to i
         CHECK((found[0] && found[1]));
         CHECK(rank.rows()->places.empty() == (count > 1003));
         Random random(static_cast<unsigned>(count));
-        for (const bool split : {false, true}) run(machine, shape, 8, split, true, random);
+        for (const Pieces pieces : {Pieces::one, Pieces::two, Pieces::either})
+          run(machine, shape, 8, pieces, true, random);
       }
     }
   }
@@ -266,7 +269,7 @@ TEST_CASE("warps that fill lines take as many where several ranks exchange them"
   shape.path = "peer:ll";
   const auto kinds = [&](int ranks) {
     World world;
-    const Rank rank(world, plan(Machine::uniform(ranks, ranks, 0, true), shape).plan(0), 8, false, true);
+    const Rank rank(world, plan(Machine::uniform(ranks, ranks, 0, true), shape).plan(0), 8, Pieces::one, true);
     std::map<RowKind, bool> found;
     for (const Row& row : rank.rows().value().rows) found[row.kind] = true;
     return found;
@@ -275,7 +278,8 @@ TEST_CASE("warps that fill lines take as many where several ranks exchange them"
   CHECK(!kinds(3).contains(RowKind::unpack));
   CHECK(!kinds(2).contains(RowKind::answer));
   Random random(43);
-  for (const int ranks : {2, 3, 4}) run(Machine::uniform(ranks, ranks, 0, true), shape, 8, false, true, random);
+  for (const int ranks : {2, 3, 4})
+    run(Machine::uniform(ranks, ranks, 0, true), shape, 8, Pieces::either, true, random);
 }
 
 TEST_CASE("small epochs by LL lines run in rows, those that do more do not") {
@@ -289,7 +293,7 @@ TEST_CASE("small epochs by LL lines run in rows, those that do more do not") {
     shape.path = path;
     World world;
     const Plan plan = tasuki::plan(Machine::uniform(2, 2, 0, true), shape).plan(rank);
-    return Rank(world, plan, 132, false, true).rows();
+    return Rank(world, plan, 132, Pieces::one, true).rows();
   };
   const auto kinds = [](const std::optional<RowProgram>& rows) {
     std::map<RowKind, int> count;
@@ -342,7 +346,7 @@ TEST_CASE("what an allreduce between two GPUs adds up is one step, and its LL li
     shape.path = "peer:ll";
     World world;
     for (const Plan& plan : tasuki::plan(Machine::uniform(2, 2, 0, true), shape).plans()) {
-      const Rank rank(world, plan, 132, false);
+      const Rank rank(world, plan, 132, Pieces::one);
       int moves = 0;
       int others = 0;
       for (const GpuTask& task : rank.gpu().tasks[kBoth]) {
@@ -371,7 +375,7 @@ TEST_CASE("one part of a vector is combined while the next one is put, and by mo
     shape.chunk = chunk;
     shape.path = "peer:put";
     World world;
-    return Rank(world, tasuki::plan(Machine::uniform(2, 2, 0, true), shape).plan(0), 132, false).gpu();
+    return Rank(world, tasuki::plan(Machine::uniform(2, 2, 0, true), shape).plan(0), 132, Pieces::one).gpu();
   };
   const GpuProgram in_parts = lowered(1 << 20);
   REQUIRE(in_parts.rounds[kBoth].size() == 1);
@@ -388,4 +392,29 @@ TEST_CASE("one part of a vector is combined while the next one is put, and by mo
   CHECK(blocks.at(Verb::put) > 30);
   CHECK(blocks.at(Verb::reduce) > 3 * blocks.at(Verb::put) / 2);
   CHECK(lowered(1 << 22).rounds[kBoth].size() == 2);  // it comes as a whole, when all has been sent
+}
+
+// In one piece such an epoch runs in rows, in two it does not, and the wait depends on what the start's blocks share.
+TEST_CASE("epochs in one piece and in two may follow each other where what was sent is overwritten") {
+  Random random(47);
+  int in_rows_once = 0;
+  for (const int ranks : {2, 3}) {
+    for (const std::int64_t count : {5, 130, 1003, 4000}) {
+      for (const int blocks : {3, 8, 132}) {
+        CollectiveShape shape;
+        shape.kind = CollectiveKind::allreduce;
+        shape.memory = Memory::device;
+        shape.type = DType::i64;
+        shape.count = count;
+        shape.in_place = true;
+        shape.path = "peer:ll";
+        INFO(described(shape, ranks));
+        CAPTURE(blocks);
+        const int before = in_rows;
+        run(Machine::uniform(ranks, ranks, 0, true), shape, blocks, Pieces::either, true, random);
+        in_rows_once += in_rows > before ? 1 : 0;
+      }
+    }
+  }
+  CHECK(in_rows_once > 8);
 }

@@ -65,13 +65,16 @@ inline Bytes data_of(int rank, const std::string& name, std::int64_t bytes, std:
   return data;
 }
 
-/// One rank's epochs. `split`: each has a start and a wait. `idle_between`: the host waits for the GPU between them, so
-/// that what the start has enqueued must end first.
+/// How an epoch is enqueued: as one piece of work (`run`), as a start and a wait, or now so, now so.
+enum class Pieces { one, two, either };
+
+/// One rank's epochs. `idle_between`: the host waits for the GPU between start and wait, so that what the start has
+/// enqueued must end first.
 class Rank {
  public:
-  Rank(World& world, Plan plan, int blocks, bool split, bool by_rows = false, bool own = true,
+  Rank(World& world, Plan plan, int blocks, Pieces pieces, bool by_rows = false, bool own = true,
        bool idle_between = false)
-      : world_(world), split_(split), idle_between_(split && idle_between) {
+      : world_(world), pieces_(pieces), idle_between_(idle_between) {
     program_.plan = std::move(plan);
     for (const Buffer& b : program_.plan.buffers) program_.where.push_back(world.where(b));
     for (const Command& c : program_.plan.commands) {
@@ -153,6 +156,8 @@ class Rank {
       const Bytes data = data_of(buffer.rank, buffer.name, buffer.bytes, epoch_);
       std::copy(data.begin(), data.end(), program_.where[b].base);
     }
+    // Not the same on all ranks: that each of them may choose is part of what is promised.
+    split_ = pieces_ == Pieces::two || (pieces_ == Pieces::either && choice_() % 2 == 0);
     if (gpu_.in_line && !split_) {
       kernel(streams_[0], kBefore);
       streams_[0].push_back({0, 0, 0, true});
@@ -170,7 +175,7 @@ class Rank {
       kernel(streams_[1], kPartUnpack);
     }
     wait_is_left_ = gpu_.direct && split_ && !beside;
-    if (!idle_between_ && wait_is_left_) wait();
+    if (!(split_ && idle_between_) && wait_is_left_) wait();
   }
 
   void wait() {
@@ -203,7 +208,9 @@ class Rank {
         const std::size_t n = (first + i) % work.rows.size();
         if (!RowView(*rows_[work.part]).run(work.rows[n], epoch_)) continue;
         work.rows.erase(work.rows.begin() + static_cast<std::ptrdiff_t>(n));
-        if (work.rows.empty()) queue.pop_front();
+        if (!work.rows.empty()) return true;
+        for (const auto end : rows_[work.part]->ends) ++ends_[static_cast<std::size_t>(end)];
+        queue.pop_front();
         return true;
       }
       return false;
@@ -236,7 +243,7 @@ class Rank {
     const std::size_t first = work.lanes.empty() ? 0 : random() % work.lanes.size();
     for (std::size_t i = 0; i < work.lanes.size() && !moved; ++i) {
       Cursor& lane = work.lanes[(first + i) % work.lanes.size()];
-      if (may_go_on(lane)) moved = step(View(gpu_, gpu_.tasks[work.part][lane.task]), lane);
+      if (may_go_on(lane)) moved = step(View(gpu_, gpu_.tasks[work.part][lane.task]), lane, blocks_of(work.part, lane));
     }
     for (const Cursor& lane : work.lanes) left = left || !lane.ended();
     if (!left) queue.pop_front();
@@ -245,7 +252,17 @@ class Rank {
 
   std::uint64_t target_of(const GpuStep& step) const { return gpu_view::target_of(step, epoch_); }
 
-  bool step(const View& view, Cursor& lane) {
+  // How many blocks run the lane's task: each of several adds its share to the ends that it gives.
+  std::int32_t blocks_of(int part, const Cursor& lane) const {
+    const GpuRound& round = gpu_.rounds[part][lane.round];
+    const auto next = static_cast<std::int32_t>(lane.task) + 1;
+    if (lane.single) return 1;
+    const std::int32_t end =
+        next < round.last_task ? gpu_.tasks[part][static_cast<std::size_t>(next)].first_block : round.blocks;
+    return end - gpu_.tasks[part][lane.task].first_block;
+  }
+
+  bool step(const View& view, Cursor& lane, std::int32_t blocks) {
     const GpuStep& s = lane.steps[lane.at];
     for (const auto dep : view.deps(s))
       if (ends_[static_cast<std::size_t>(dep)] < epoch_) return false;
@@ -257,7 +274,8 @@ class Rank {
       flags(view, lane, true);
     }
     if (s.verb == Verb::signal) *s.counter = target_of(s);
-    if (s.awaited != 0) ends_[static_cast<std::size_t>(s.end)] = epoch_;
+    std::uint64_t& end = ends_[static_cast<std::size_t>(s.end)];
+    if (s.awaited != 0) end = s.awaited == kAwaited && blocks > 1 ? end + 1 : epoch_;
     lane.at += 1 + static_cast<std::size_t>(s.followers) + static_cast<std::size_t>(s.joined);
     return true;
   }
@@ -342,7 +360,8 @@ class Rank {
   }
 
   World& world_;
-  bool split_;
+  Pieces pieces_;
+  bool split_ = false;  // this epoch
   bool idle_between_;
   bool wait_is_left_ = false;
   Program program_;
@@ -351,6 +370,7 @@ class Rank {
   std::vector<std::uint64_t> told_;            // by command
   std::vector<std::uint64_t> ends_;
   std::uint64_t epoch_ = 1;
+  Random choice_{static_cast<unsigned>(program_.plan.rank + 7)};
   std::array<Queue, 3> streams_;  // the caller's, that of messages, that of a wait that the start enqueues
 };
 

@@ -211,6 +211,7 @@ class Cutting {
     row.dst = moved(put.dst, sent.dst_offset);
     permit(row, permissions);
     answer_with(row, moved(take.src, taken.src_offset), moved(take.dst, taken.dst_offset), take.command);
+    if (put.awaited != 0) made_.ends.push_back(put.end);
     return add_rows(kFirst, row, sent.units, task.dims(sent));
   }
 

@@ -21,6 +21,8 @@ struct RowLaunch : Counting {
   const RowPlaces* places;
   const RowOperand* operands;
   const RowSignal* signals;
+  const std::int32_t* given;  // RowProgram::ends
+  std::uint32_t given_count;
   DType type;
   ReduceOp op;
 };
@@ -448,6 +450,12 @@ __global__ void __launch_bounds__(kGpuThreads, kTable || !kOn ? 2 : 1) run_rows(
   wait_for_stream();
   if (!device::this_block().all(!dead)) return;
   const std::uint64_t epoch = shared_epoch;
+  if constexpr (kOn) {
+    if (blockIdx.x == 0) {
+      for (std::uint32_t i = threadIdx.x; i < l.given_count; i += kGpuThreads)
+        atomicAdd(reinterpret_cast<unsigned long long*>(&l.ends[l.given[i]]), static_cast<unsigned long long>(kShares));
+    }
+  }
   switch (row.kind) {
     case RowKind::none:
       return;

@@ -102,6 +102,9 @@ struct RowProgram {
   std::vector<RowPlaces> places;  ///< of each row, by lane; none if what is moved is contiguous
   std::vector<RowOperand> operands;
   std::vector<RowSignal> signals;
+  /// Ends of steps that other launches of the operation wait for (PlanRun::ends). No row waits for one, but an epoch in
+  /// rows gives them all the same: several blocks of another launch add their shares to what is there.
+  std::vector<std::int32_t> ends;
   bool reduces = false;
   bool forwards = false;     ///< some rows forward, unpack answers or wait for several signals
   DType type = DType::none;  ///< of all combinations

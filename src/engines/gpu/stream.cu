@@ -402,6 +402,8 @@ class StreamEngine final : public Engine {
       rows_[parts].places = upload(rows.places);
       rows_[parts].operands = upload(rows.operands);
       rows_[parts].signals = upload(rows.signals);
+      rows_[parts].given = upload(rows.ends);
+      rows_[parts].given_count = static_cast<std::uint32_t>(rows.ends.size());
       rows_[parts].type = rows.type;
       rows_[parts].op = rows.op;
     }
