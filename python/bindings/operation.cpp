@@ -32,6 +32,10 @@ struct Overlap {
 PyOperation::PyOperation(std::shared_ptr<Owner> owner, OperationCore core)
     : Held<OperationCore>(std::move(owner), std::move(core)) {
   const Plan& plan = operation().plan();
+  // Where no rank has any data, the core cannot tell what memory it is; the arrays can.
+  empty_on_gpu_ = operation().where() == Memory::host &&
+                  std::any_of(this->core().arrays.begin(), this->core().arrays.end(),
+                              [](const Array& array) { return array.where == Memory::device; });
   std::set<std::string> paths;
   for (const Command& command : plan.commands) paths.insert(plan.paths[static_cast<std::size_t>(command.path)]);
   text_ = fmt::format(" operation '{}'{}{}", plan.operation, paths.empty() ? "" : " by ", fmt::join(paths, ", "));
@@ -50,7 +54,7 @@ void PyOperation::check_unmoved() const {
 }
 
 void PyOperation::refuse_stream(nb::handle stream, const char* call) const {
-  if (stream.is_none() || core().idle) return;
+  if (stream.is_none() || core().idle || empty_on_gpu_) return;
   throw Error(
       fmt::format("rank {}: {}: {}: argument 'stream' is {}, but streams are for operations on GPU memory, and "
                   "this one is on the host; leave it out",

@@ -52,6 +52,7 @@ class PyOperation : public Held<OperationCore> {
   std::vector<std::pair<Array, std::string>> watched_;  ///< arrays of the user's, which could move
   std::string text_;
   Library library_ = Library::none;  ///< of the user's arrays
+  bool empty_on_gpu_ = false;        ///< its arrays are on a GPU, but no rank has an element: there is nothing to do
 };
 
 }  // namespace tasuki::python

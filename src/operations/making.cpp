@@ -152,7 +152,10 @@ Operation::State::State(const Context& context, Description description, const O
   }
   const Expected expected = plan_and_run(attempt, description, engine, options);
   settle(attempt, name_);
-  idle_ = description.among && problem.moves.empty();
+  // An array without elements may begin where a GPU's memory ends, so that nobody can tell that it is on a GPU.
+  const bool on_nothing =
+      !buffers_.empty() && std::all_of(buffers_.begin(), buffers_.end(), [](const auto& b) { return b.bytes == 0; });
+  idle_ = problem.moves.empty() && (description.among || (on_nothing && where_ == Memory::host));
   number_ = runtime.number_of(description.among);
   expected_ = expected.seconds;
   if (const Recorder* recorder = executor_->recorder())

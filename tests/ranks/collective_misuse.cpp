@@ -351,3 +351,16 @@ RANK_TEST("calls of a collective that come when they may not are refused, and it
   }
   wrong.once();
 }
+
+RANK_TEST("what has nothing to do on any rank takes any stream, for its memory may be of any kind") {
+  double here = 0;
+  std::vector<double> there(static_cast<std::size_t>(ctx.size()));
+  Allgather nothing(ctx, &here, there.data(), 0, DType::f64);
+  nothing.run(nullptr);
+  nothing.start(nullptr);
+  nothing.wait(nullptr);
+  nothing.start();
+  nothing.wait();
+  Allgather some(ctx, &here, there.data(), 1, DType::f64);
+  CHECK(error_of([&] { some.start(nullptr); }).find("streams are for operations on GPU memory") != std::string::npos);
+}

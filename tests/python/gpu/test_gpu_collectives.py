@@ -53,7 +53,7 @@ class Described:
 
     def __init__(self, array, dtype, count):
         self.array = array
-        data = array.__cuda_array_interface__["data"][0]
+        data = array.__cuda_array_interface__["data"][0] if count else 4096
         self.__cuda_array_interface__ = {
             "shape": (count,),
             "typestr": dtype.str,
@@ -80,3 +80,21 @@ def test_padded_pairs_of_a_described_struct(context, library, value):
     ranks = np.array([(np.arange(9) * 7 + rank * 3) % 5 for rank in range(context.size)])
     np.testing.assert_array_equal(got["v"], ranks.min(0))
     np.testing.assert_array_equal(got["i"], ranks.argmin(0))
+
+
+def test_arrays_without_elements_may_begin_anywhere(context, library):
+    """Where an allocation ends, say: the address does not tell that the array is on a GPU."""
+    array = library.array(np.zeros(8))
+    if not hasattr(array, "__cuda_array_interface__"):
+        pytest.skip("made of the address of another array")
+    stream = library.new_stream()
+    nothing = Described(array, np.dtype("V24"), 0)
+    for source in tasuki.in_place, Described(array, np.dtype("V24"), 0):
+        operation = tasuki.Allgather(context, source, nothing)
+        assert tasuki.verify(operation)
+        for _ in range(2):
+            operation.run(stream)
+            operation.start(stream)
+            operation.wait(stream)
+        operation.run()
+        tasuki.synchronize(context, stream)
