@@ -76,6 +76,69 @@ static void arrays_of_others(xmp_desc_t low, xmp_desc_t high) {
   }
 }
 
+/* An array that all nodes declare, over nodes that may be some of them. */
+static xmp_desc_t simple_array(xmp_desc_t nodes, xmp_desc_t* t, int64_t extent) {
+  xmp_desc_t array;
+  OK(xmp_template(t, 1, (xmp_range[]){{0, extent, 1}}));
+  OK(xmp_distribute(*t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}}, nodes));
+  const xmp_array_spec spec = {.name = "simple", .type = XMP_I64, .ndims = 1, .extents = &extent};
+  OK(xmp_array(&array, &spec, *t));
+  OK(xmp_shadow(array, (xmp_width[]){{1, 1}}));
+  OK(xmp_allocate(array, NULL));
+  return array;
+}
+
+/* Both arrays get their shadows, whose values are right. */
+static void reflect_both(const xmp_desc_t arrays[2], int64_t extent, int round) {
+  for (int k = 0; k < 2; ++k) {
+    xmp_view view;
+    OK(xmp_get_view(arrays[k], &view));
+    for (int64_t i = 0; i < view.own[0]; ++i) ((int64_t*)view.data)[i + 1] = (view.first[0] + i) * 7 + round + k;
+  }
+  OK(xmp_reflect(2, arrays, NULL));
+  for (int k = 0; k < 2; ++k) {
+    xmp_view view;
+    OK(xmp_get_view(arrays[k], &view));
+    const int64_t* const data = (const int64_t*)view.data;
+    const int64_t end = view.first[0] + view.own[0];
+    if (view.own[0] > 0 && view.first[0] > 0) CHECK(data[0] == (view.first[0] - 1) * 7 + round + k);
+    if (view.own[0] > 0 && end < extent) CHECK(data[view.own[0] + 1] == end * 7 + round + k);
+  }
+}
+
+/* What some nodes prepare, or re-allocate, in a task of theirs changes nothing of what they share with others. */
+static void plans_of_tasks(xmp_desc_t all, xmp_desc_t low) {
+  const int64_t extent = ranks() * 3;
+  xmp_desc_t t[3], arrays[2] = {simple_array(low, &t[0], extent), simple_array(all, &t[1], extent)};
+  int mine = 0;
+  reflect_both(arrays, extent, 1);
+  OK(xmp_task_begin(low, NULL, &mine));
+  if (mine) {
+    OK(xmp_allocate(arrays[0], NULL)); /* only its nodes have it */
+    OK(xmp_task_end());
+  }
+  reflect_both(arrays, extent, 2);
+  /* More plans of one node than are kept. */
+  OK(xmp_task_begin(all, (xmp_range[]){{0, 1, 1}}, &mine));
+  if (mine) {
+    xmp_desc_t alone;
+    OK(xmp_nodes_of(&alone, 1, (int64_t[]){1}, NULL, NULL));
+    xmp_desc_t other = simple_array(alone, &t[2], 600);
+    for (int64_t i = 0; i < 270; ++i)
+      OK(xmp_gmove(other, (xmp_range[]){{0, 2, 1}}, other, (xmp_range[]){{300 + i, 302 + i, 1}}));
+    OK(xmp_free(&other));
+    OK(xmp_free(&t[2]));
+    OK(xmp_free(&alone));
+    OK(xmp_task_end());
+  }
+  reflect_both(arrays, extent, 3);
+  VERIFY();
+  for (int k = 0; k < 2; ++k) {
+    OK(xmp_free(&arrays[k]));
+    OK(xmp_free(&t[k]));
+  }
+}
+
 void test_tasks(void) {
   const int n = ranks(), low = (n + 1) / 2;
   xmp_desc_t all, halves[2];
@@ -92,6 +155,7 @@ void test_tasks(void) {
       OK(xmp_task_end());
     }
   }
+  plans_of_tasks(all, halves[0]);
   /* What a set does that a node is not in concerns it not. */
   int64_t value = 1;
   OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){&value, 1, XMP_I64}, halves[0]));

@@ -125,7 +125,7 @@ class Staged {
       work->keep.push_back(buffer(context, bytes, where, memory));
       work->keep.push_back(std::make_shared<void*>(memory));
       work->operations.push_back(make(memory));
-      world().keep(name, work);
+      world().keep(name, nodes.ranks, work);
     }
     if (work->active) work->wait();  // its turn has come again
     at = *static_cast<void**>(work->keep[1].get());

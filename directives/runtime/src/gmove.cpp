@@ -109,8 +109,18 @@ std::shared_ptr<Work> assignment(const char* name, Array& to, const std::vector<
   const std::vector<int>& ranks = world().executing().ranks;
   numbers.insert(numbers.end(), ranks.begin(), ranks.end());
   const Key key{numbers, {}};
-  if (auto found = world().find(key)) return found;
+  auto work = world().find(key);
+  if (!work) {
+    work = new_assignment(name, to, to_section, from, from_section, where, order);
+    world().keep(key, ranks, work);
+  }
+  return work;
+}
 
+std::shared_ptr<Work> new_assignment(const char* name, Array& to, const std::vector<Range>& to_section, Array& from,
+                                     const std::vector<Range>& from_section, Memory where,
+                                     const std::vector<int>& order) {
+  const std::vector<int>& ranks = world().executing().ranks;
   const std::string doing = fmt::format("{} of {} to {}", name, from.name, to.name);
   Moves moves;
   std::string complaint;
@@ -119,6 +129,11 @@ std::shared_ptr<Work> assignment(const char* name, Array& to, const std::vector<
     require_executing(from);
     (void)memory_of_array(to, where);
     (void)memory_of_array(from, where);
+    if (to.type != from.type && to.type != DType::none && from.type != DType::none)
+      throw Error(
+          fmt::format("the left side's elements are {}, the right side's {}, and nothing is converted; move them "
+                      "to an array of their own type first",
+                      to_string(to.type), to_string(from.type)));
     moves = moves_of({&to.shape, to_section}, {&from.shape, from_section}, world().rank(), order);
   } catch (const Error& error) {
     complaint = error.what();
@@ -134,7 +149,6 @@ std::shared_ptr<Work> assignment(const char* name, Array& to, const std::vector<
     pack_first(*work, sent, in);
   work->operations.push_back(NeighbourAlltoall(context, Neighbours(ranks_of(moves.sent), ranks_of(moves.received)), in,
                                                sent, to.place(where).memory, layouts_of(moves.received)));
-  world().keep(key, work);
   return work;
 }
 

@@ -15,6 +15,10 @@ namespace tasuki::xmp {
 std::shared_ptr<Work> assignment(const char* name, Array& to, const std::vector<Range>& to_section, Array& from,
                                  const std::vector<Range>& from_section, Memory where,
                                  const std::vector<int>& order = {});
+/// The same for a caller that keeps it itself.
+std::shared_ptr<Work> new_assignment(const char* name, Array& to, const std::vector<Range>& to_section, Array& from,
+                                     const std::vector<Range>& from_section, Memory where,
+                                     const std::vector<int>& order = {});
 
 /// The transposition of two-dimensional arrays.
 std::shared_ptr<Work> transposition(const char* name, Array& to, Array& from, Memory where);

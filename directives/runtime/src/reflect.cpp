@@ -215,46 +215,72 @@ ReflectCall reflect_call(int count, const xmp_desc_t arrays[], const xmp_reflect
   return call;
 }
 
-std::shared_ptr<Work> prepare(const char* name, const ReflectCall& call, Memory where) {
+namespace {
+
+// Of arrays over the same nodes, which travel together. Collective over these nodes when it is first asked for, and
+// when an array has other memory: nothing of it depends on arrays of other nodes.
+std::shared_ptr<Work> prepare_on(const char* name, const std::vector<int>& ranks, const ReflectCall& call,
+                                 Memory where) {
   const Key key{key_of(call, where), call.path};
   if (auto found = world().find(key)) return found;
   auto work = std::make_shared<Work>();
-  // Arrays over the same nodes travel together.
-  std::map<std::vector<int>, std::vector<Array*>> together;
-  std::vector<std::vector<int>> order;
+  std::string names;
+  std::string complaint;
   for (const xmp_desc_t desc : call.arrays) {
     Array& array = array_of(desc, "arrays");
     work->arrays.push_back(array.serial);
-    if (array.number < 0) continue;
-    std::vector<int> ranks = array.shape.has_full_shadow() ? array.shape.nodes().ranks : spread_ranks(array);
-    auto& list = together[ranks];
-    if (list.empty()) order.push_back(std::move(ranks));
-    list.push_back(&array);
+    names += (names.empty() ? "" : ",") + array.name;
+    if (complaint.empty()) complaint = complaint_about(array, call, where);
   }
-  for (const std::vector<int>& ranks : order) {
-    std::string names;
-    std::string complaint;
-    for (Array* const array : together[ranks]) {
-      names += (names.empty() ? "" : ",") + array->name;
-      if (complaint.empty()) complaint = complaint_about(*array, call, where);
-    }
-    agree(world().context(ranks), fmt::format("{} of {}", name, names), complaint);
-    std::vector<HaloField> fields;
-    for (Array* const array : together[ranks]) {
-      if (array->shape.has_full_shadow())
-        work->operations.push_back(full_shadow(*array, call, where));
-      else
-        fields.emplace_back(field_of(*array, where, call.periodic), halo_width(*array, call));
-    }
-    if (fields.empty()) continue;
+  agree(world().context(ranks), fmt::format("{} of {}", name, names), complaint);
+  std::vector<HaloField> fields;
+  for (const xmp_desc_t desc : call.arrays) {
+    Array& array = array_of(desc, "arrays");
+    if (array.shape.has_full_shadow())
+      work->operations.push_back(full_shadow(array, call, where));
+    else
+      fields.emplace_back(field_of(array, where, call.periodic), halo_width(array, call));
+  }
+  if (!fields.empty()) {
     HaloOptions options;
     options.path = call.path;
     options.corners = call.corners;
     options.reverse = call.reverse;
     work->operations.push_back(Halo(fields, options));
   }
-  if (work->operations.empty()) return nullptr;  // this rank is no node of the arrays
-  world().keep(key, work);
+  world().keep(key, ranks, work);
+  return work;
+}
+
+}  // namespace
+
+std::shared_ptr<Work> prepare(const char* name, const ReflectCall& call, Memory where) {
+  const Key key{key_of(call, where), call.path};
+  if (auto found = world().find(key)) return found;
+  std::map<std::vector<int>, std::vector<xmp_desc_t>> together;
+  std::vector<std::vector<int>> order;
+  std::vector<std::int64_t> arrays;
+  for (const xmp_desc_t desc : call.arrays) {
+    const Array& array = array_of(desc, "arrays");
+    arrays.push_back(array.serial);
+    if (array.number < 0) continue;
+    std::vector<int> ranks = array.shape.has_full_shadow() ? array.shape.nodes().ranks : spread_ranks(array);
+    auto& list = together[ranks];
+    if (list.empty()) order.push_back(std::move(ranks));
+    list.push_back(desc);
+  }
+  if (order.empty()) return nullptr;  // this rank is no node of the arrays
+  auto work = std::make_shared<Work>();
+  for (const std::vector<int>& ranks : order) {
+    ReflectCall some = call;
+    some.arrays = together[ranks];
+    const auto one = prepare_on(name, ranks, some, where);
+    if (some.arrays.size() == call.arrays.size()) return one;
+    work->operations.insert(work->operations.end(), one->operations.begin(), one->operations.end());
+  }
+  work->arrays = std::move(arrays);
+  work->verified = true;  // its parts are
+  world().keep(key, {}, work);
   return work;
 }
 

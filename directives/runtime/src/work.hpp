@@ -12,11 +12,11 @@ namespace tasuki::xmp {
 
 /// Operations that run together. What is moved may lie in between: it is packed before and unpacked after.
 struct Work {
+  std::vector<std::shared_ptr<void>> keep;  ///< memory in between, which outlives the operations
   std::vector<Operation> operations;
   std::function<void()> before;
   std::function<void()> after;
-  std::vector<std::int64_t> arrays;         ///< serial numbers of the arrays that take part
-  std::vector<std::shared_ptr<void>> keep;  ///< memory in between
+  std::vector<std::int64_t> arrays;  ///< serial numbers of the arrays that take part
   bool active = false;
   bool verified = false;
   bool stale = false;  ///< memory of an array has been replaced since

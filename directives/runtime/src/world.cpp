@@ -22,8 +22,9 @@ namespace {
 // It is not destroyed with the program's other objects: a program that exits without xmp_finalize ends at once.
 World* the_world = nullptr;
 
-// As many as a program is likely to use in a loop; sections that change with every iteration must not pile up.
-constexpr std::size_t kMostPrepared = 256;
+// By the same ranks. As many as a program is likely to use in a loop; sections that change with every iteration must
+// not pile up.
+constexpr int kMostPrepared = 256;
 
 void init(int* argc, char*** argv) {
   if (the_world != nullptr) throw Error("it was called before; call it once");
@@ -69,16 +70,23 @@ void World::leave() {
 
 std::shared_ptr<Work> World::find(const Key& key) const {
   const auto found = prepared_.find(key);
-  return found == prepared_.end() ? nullptr : found->second;
+  return found == prepared_.end() ? nullptr : found->second.work;
 }
 
-void World::keep(const Key& key, std::shared_ptr<Work> work) {
-  if (order_.size() == kMostPrepared) {
-    prepared_.erase(order_.front());
-    order_.erase(order_.begin());
-  }
+void World::drop(std::vector<Key>::iterator which) {
+  const auto found = prepared_.find(*which);
+  --how_many_[found->second.ranks];
+  prepared_.erase(found);
+  order_.erase(which);
+}
+
+void World::keep(const Key& key, const std::vector<int>& ranks, std::shared_ptr<Work> work) {
+  int& count = how_many_[ranks];
+  if (count == kMostPrepared)
+    drop(std::find_if(order_.begin(), order_.end(), [&](const Key& one) { return prepared_.at(one).ranks == ranks; }));
+  ++count;
   works_.push_back(work);
-  prepared_[key] = std::move(work);
+  prepared_[key] = {std::move(work), ranks};
   order_.push_back(key);
 }
 
@@ -93,21 +101,18 @@ void World::forget(std::int64_t array) {
   std::erase_if(works_, [](const auto& work) { return work.expired(); });
   for (const auto& one : works_)
     if (const auto work = one.lock(); takes_part(*work)) work->stale = true;
-  for (auto it = order_.begin(); it != order_.end();) {
-    const auto found = prepared_.find(*it);
-    if (found == prepared_.end() || !takes_part(*found->second)) {
-      ++it;
-      continue;
-    }
-    prepared_.erase(found);
-    it = order_.erase(it);
+  for (std::size_t i = 0; i < order_.size();) {
+    if (takes_part(*prepared_.at(order_[i]).work))
+      drop(order_.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
   }
 }
 
 std::string World::verify() {
   std::string report;
   for (const Key& key : order_) {
-    Work& work = *prepared_.at(key);
+    Work& work = *prepared_.at(key).work;
     for (const Operation& operation : work.operations) {
       if (work.verified) break;
       if (const VerifyReport one = tasuki::verify(operation); !one.ok()) report += one.text();

@@ -36,7 +36,9 @@ class World {
 
   /// Prepared communication by what it was asked with. Null: there is none.
   std::shared_ptr<Work> find(const Key& key) const;
-  void keep(const Key& key, std::shared_ptr<Work> work);
+  /// `ranks` have made it together, and each of them keeps it: what was made by the same ranks is forgotten on all of
+  /// them at once when there is too much, whatever else each of them has made in tasks.
+  void keep(const Key& key, const std::vector<int>& ranks, std::shared_ptr<Work> work);
   /// Forgets what an array takes part in, and marks it as stale. Throws `Error` if some of it is under way.
   void forget(std::int64_t array);
 
@@ -59,8 +61,14 @@ class World {
   Context context_;
   std::vector<NodeShape> executing_;
   std::map<std::vector<int>, Context> contexts_;
-  std::map<Key, std::shared_ptr<Work>> prepared_;
-  std::vector<Key> order_;                  // in which they were prepared
+  struct Prepared {
+    std::shared_ptr<Work> work;
+    std::vector<int> ranks;
+  };
+  std::map<Key, Prepared> prepared_;
+  std::vector<Key> order_;                    // in which they were prepared
+  std::map<std::vector<int>, int> how_many_;  // are prepared by these ranks
+  void drop(std::vector<Key>::iterator which);
   std::vector<std::weak_ptr<Work>> works_;  // all that somebody still has
   std::map<int, std::vector<std::shared_ptr<Work>>> under_way_;
   std::map<int, Stream> queues_;
