@@ -167,7 +167,7 @@ def reduction(low, bound, form: forms.ReductionOf) -> None:
         _on_gpu_only(form, any(one.locations))
         listed = [f"{{xacc_address({_address(low, bound, v, one.span)}" for v in one.variables]
         text = wrapped("xmp_variable", listed)
-        block(low, bound, before, f"xacc_reduction({op}, {len(listed)}, {text}, {on});", after)
+        block(low, bound, before, f"xacc_reduction({op}, {len(listed)}, {text}, {on}, XACC_SYNC);", after)
         return
     if any(one.locations):
         if form.asynchronous is not None:

@@ -104,6 +104,49 @@ static void posts(void) {
   FAILS(XMP_BAD_ARGUMENT, "'number' is 16", xmp_post(NULL, 16, 0));
 }
 
+/* Values and locations in memory of the GPU: those of an array of six elements a node, with and without a queue. */
+static void locations_on_gpus(void) {
+  const int n = ranks();
+  xmp_desc_t nodes, t, array;
+  void* at = NULL;
+  int64_t* mine = NULL;
+  OK(xmp_nodes(&nodes, 1, (int64_t[]){0}));
+  OK(xmp_template(&t, 1, (xmp_range[]){{0, 6 * n, 1}}));
+  OK(xmp_distribute(t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}}, nodes));
+  const xmp_array_spec spec = {.name = "l", .type = XMP_I64, .ndims = 1, .extents = (int64_t[]){6 * n}};
+  OK(xmp_array(&array, &spec, t));
+  OK(xmp_allocate(array, (void**)&mine));
+  OK(xacc_allocate(array, &at));
+  int64_t* const device = (int64_t*)at;
+  for (int op = XMP_FIRSTMAX; op <= XMP_LASTMIN; ++op)
+    for (int queue = XACC_SYNC; queue <= 1; queue += 2) {
+      for (int i = 0; i < 2; ++i) {
+        mine[i] = i ? -(me() % 2) : (me() + op) % 3;
+        mine[2 + i] = me() * 10 + i;
+        mine[4 + i] = me() * 100 + i;
+      }
+      OK(xacc_update_device(array));
+      OK(xacc_reduction_loc(op, (xmp_variable){device, 2, XMP_I64}, 2,
+                            (xmp_variable[]){{device + 2, 2, XMP_I64}, {device + 4, 2, XMP_I64}}, NULL, queue));
+      if (queue != XACC_SYNC) OK(xacc_barrier(NULL));
+      OK(xacc_update_self(array));
+      for (int i = 0; i < 2; ++i) {
+        int best = 0;
+        for (int r = 1; r < n; ++r) {
+          const int a = i ? -(r % 2) : (r + op) % 3, b = i ? -(best % 2) : (best + op) % 3;
+          const int better = op == XMP_FIRSTMAX || op == XMP_LASTMAX ? a > b : a < b;
+          if (better || (a == b && (op == XMP_LASTMAX || op == XMP_LASTMIN))) best = r;
+        }
+        CHECK(mine[i] == (i ? -(best % 2) : (best + op) % 3));
+        CHECK(mine[2 + i] == best * 10 + i && mine[4 + i] == best * 100 + i);
+      }
+    }
+  VERIFY();
+  OK(xmp_free(&array));
+  OK(xmp_free(&t));
+  OK(xmp_free(&nodes));
+}
+
 static void on_gpus(void) {
   /* Variables on GPUs: those of an array of one element a node. */
   xmp_desc_t nodes, t, array;
@@ -119,12 +162,12 @@ static void on_gpus(void) {
   for (int round = 0; round < 3; ++round) {
     *mine = me() + round;
     OK(xacc_update_device(array));
-    OK(xacc_reduction(XMP_SUM, 1, &(xmp_variable){at, 1, XMP_I64}, NULL));
+    OK(xacc_reduction(XMP_SUM, 1, &(xmp_variable){at, 1, XMP_I64}, NULL, XACC_SYNC));
     OK(xacc_update_self(array));
     CHECK(*mine == (int64_t)ranks() * (ranks() - 1) / 2 + ranks() * round);
     *mine = me() == ranks() - 1 ? round : -1;
     OK(xacc_update_device(array));
-    OK(xacc_bcast(1, &(xmp_variable){at, 1, XMP_I64}, ranks() - 1, NULL));
+    OK(xacc_bcast(1, &(xmp_variable){at, 1, XMP_I64}, ranks() - 1, NULL, XACC_SYNC));
     OK(xacc_update_self(array));
     CHECK(*mine == round);
     OK(xacc_barrier(NULL));
@@ -140,6 +183,17 @@ static void on_gpus(void) {
     OK(xmp_wait_async(1, (int[]){4}));
     OK(xacc_update_self(array));
     CHECK(*mine == round + 7);
+    /* One after the other in a queue: what is between is the GPU's. */
+    *mine = me() + round;
+    OK(xacc_update_device(array));
+    OK(xacc_reduction(XMP_SUM, 1, &(xmp_variable){at, 1, XMP_I64}, NULL, 1));
+    OK(xacc_reduction(XMP_SUM, 1, &(xmp_variable){at, 1, XMP_I64}, NULL, 1));
+    OK(xacc_bcast(1, &(xmp_variable){at, 1, XMP_I64}, 0, NULL, 1));
+    OK(xacc_barrier(NULL));
+    OK(xacc_update_self(array));
+    CHECK(*mine == ((int64_t)ranks() * (ranks() - 1) / 2 + ranks() * round) * ranks());
+    FAILS(XMP_BAD_ARGUMENT, "queue 77 has no stream",
+          xacc_reduction(XMP_SUM, 1, &(xmp_variable){at, 1, XMP_I64}, NULL, 77));
   }
   VERIFY();
   OK(xmp_free(&array));
@@ -150,6 +204,7 @@ static void on_gpus(void) {
 void test_collectives(int acc) {
   if (acc) {
     on_gpus();
+    locations_on_gpus();
     return;
   }
   for (int round = 0; round < 3; ++round) {

@@ -113,6 +113,25 @@ void test_misuse(void) {
   FAILS(XMP_BAD_ARGUMENT, "the right one 39", xmp_gmove(array, &all, array, odd ? &less : &all));
   if (ranks() > 1)
     FAILS(XMP_DISAGREEMENT, "right section", xmp_gmove(array, &less, array, odd ? &less : &(xmp_range){1, 40, 1}));
+  /* Nothing is converted. */
+  xmp_desc_t whole;
+  const xmp_array_spec counts = {.name = "counts", .type = XMP_I64, .ndims = 1, .extents = (int64_t[]){40}};
+  OK(xmp_array(&whole, &counts, t));
+  FAILS(XMP_BAD_ARGUMENT, "has no memory", xmp_gmove(array, NULL, whole, NULL));
+  OK(xmp_allocate(whole, NULL));
+  FAILS(XMP_BAD_ARGUMENT, "the left side's elements are f64, the right side's i64",
+        xmp_gmove(array, NULL, whole, NULL));
+  OK(xmp_free(&whole));
+  /* A factor without memory, and a product of vectors. */
+  xmp_desc_t square[2];
+  const xmp_array_spec plane = {
+      .name = "square", .type = XMP_F64, .ndims = 2, .extents = (int64_t[]){6, 6}, .axis = (int[]){0, XMP_COLLAPSED}};
+  for (int k = 0; k < 2; ++k) OK(xmp_array(&square[k], &plane, t));
+  OK(xmp_allocate(square[1], NULL));
+  FAILS(XMP_BAD_ARGUMENT, "has no memory", xmp_matmul(square[0], square[1], square[1]));
+  FAILS(XMP_BAD_ARGUMENT, "it must have 2", xmp_matmul(square[1], square[1], array));
+  FAILS(XMP_BAD_ARGUMENT, "it must have 2", xmp_transpose(square[1], array, 0));
+  for (int k = 0; k < 2; ++k) OK(xmp_free(&square[k]));
   done();
 
   int32_t value = 1;

@@ -131,10 +131,30 @@ static void moves_of_variables(chance* from) {
   free_sample(&s);
 }
 
+/* Sections of one array that overlap are refused on GPUs, on every node; others of it are right. */
+static void overlap_on_gpus(void) {
+  const int64_t extents[1] = {20};
+  const xmp_range low = {0, 10, 1}, high = {10, 20, 1}, middle = {5, 15, 1};
+  chance from = {23};
+  sample s = make_sample(&from, 1, extents, 1, 0);
+  OK(xacc_allocate(s.array, NULL));
+  FAILS(XMP_BAD_ARGUMENT, "overlap", xacc_gmove(s.array, &low, s.array, &middle, XACC_SYNC));
+  fill(&s, 1);
+  moved how = {&s, &low, &s, &high, 1, 1, 0};
+  gmove(&s, &low, &s, &high, 1);
+  each_owned(s.array, check_moved, &how);
+  CHECK(how.wrong == 0);
+  VERIFY();
+  free_sample(&s);
+}
+
 void test_moves(int acc) {
   chance from = {21};
   for (int n = 0; n < cases(acc ? 6 : 14); ++n) random_moves(&from, acc);
-  if (acc) return;
+  if (acc) {
+    overlap_on_gpus();
+    return;
+  }
   for (int n = 0; n < cases(3); ++n) moves_in_place(&from);
   for (int n = 0; n < cases(3); ++n) moves_of_variables(&from);
 }
@@ -151,57 +171,77 @@ static void set_small(const int64_t* index, int64_t* element, void* arg) {
 
 typedef struct {
   int64_t inner;
-  int wrong;
+  int round, wrong;
 } product;
 
 static void check_product(const int64_t* index, int64_t* element, void* arg) {
   product* of = (product*)arg;
   int64_t sum = 0;
-  for (int64_t k = 0; k < of->inner; ++k) sum += (index[0] * 3 - k * 7 + 1) * (k * 3 - index[1] * 7 + 2);
+  for (int64_t k = 0; k < of->inner; ++k) sum += (index[0] * 3 - k * 7 + 1 + of->round) * (k * 3 - index[1] * 7 + 2);
   of->wrong += *element != sum;
+}
+
+/* b = a, transposed, in all memories. */
+static void transposed(const sample* b, const sample* a, int acc) {
+  int wrong = 0;
+  fill(a, 4);
+  fill(b, 5);
+  if (acc) {
+    OK(xacc_update_device(a->array));
+    OK(xacc_update_device(b->array));
+    OK(xacc_transpose(b->array, a->array, XACC_SYNC));
+    OK(xacc_update_self(b->array));
+  } else {
+    OK(xmp_transpose(b->array, a->array, 0));
+  }
+  each_owned(b->array, check_transposed, &wrong);
+  CHECK(wrong == 0);
+}
+
+/* Each way twice: the second time with other data, and what was prepared before. */
+static void multiplied(const sample* c, const sample* l, const sample* r, int64_t inner, int acc) {
+  for (int round = 0; round < 2; ++round)
+    for (int queue = XACC_SYNC; queue <= (acc ? 1 : XACC_SYNC); queue += 2) {
+      product of = {inner, round, 0};
+      fill(c, 7);
+      each_owned(l->array, set_small, &(int){1 + round});
+      each_owned(r->array, set_small, &(int){2});
+      if (acc) {
+        OK(xacc_update_device(c->array));
+        OK(xacc_update_device(l->array));
+        OK(xacc_update_device(r->array));
+        OK(xacc_matmul(c->array, l->array, r->array, queue));
+        if (queue != XACC_SYNC) OK(xacc_barrier(NULL));
+        OK(xacc_update_self(c->array));
+      } else {
+        OK(xmp_matmul(c->array, l->array, r->array));
+      }
+      each_owned(c->array, check_product, &of);
+      CHECK(of.wrong == 0);
+    }
 }
 
 void test_intrinsics(int acc) {
   chance from = {22};
-  for (int n = 0; n < 4; ++n) {
+  for (int n = ranks() > 8 ? 2 : 0; n < 4; ++n) {
     const int64_t extents[2] = {draw(&from, 1, 11), draw(&from, 1, 11)};
-    const int64_t turned[2] = {extents[1], extents[0]};
-    int wrong = 0;
+    const int64_t turned[2] = {extents[1], extents[0]}, inner = n == 3 ? 300 : draw(&from, 1, 9);
+    const int64_t left[2] = {extents[0], inner}, right[2] = {inner, extents[1]};
     sample a = make_sample(&from, 2, extents, 1, 1);
     sample b = make_sample(&from, 2, turned, 1, 1);
-    fill(&a, 4);
-    fill(&b, 5);
-    if (acc) {
-      OK(xacc_allocate(a.array, NULL));
-      OK(xacc_allocate(b.array, NULL));
-      OK(xacc_update_device(a.array));
-      OK(xacc_update_device(b.array));
-      OK(xacc_transpose(b.array, a.array, XACC_SYNC));
-      OK(xacc_update_self(b.array));
-    } else {
-      OK(xmp_transpose(b.array, a.array, 0));
-    }
-    each_owned(b.array, check_transposed, &wrong);
-    CHECK(wrong == 0);
-    if (acc) {
-      VERIFY();
-      free_sample(&a);
-      free_sample(&b);
-      continue;
-    }
-
-    product of = {n == 3 ? 300 : draw(&from, 1, 9), 0};
-    const int64_t left[2] = {extents[0], of.inner}, right[2] = {of.inner, extents[1]};
     sample l = make_sample(&from, 2, left, 1, 1);
     sample r = make_sample(&from, 2, right, 1, 1);
-    each_owned(l.array, set_small, &(int){1});
-    each_owned(r.array, set_small, &(int){2});
-    OK(xmp_matmul(a.array, l.array, r.array));
-    each_owned(a.array, check_product, &of);
-    CHECK(of.wrong == 0);
+    const sample* const all[] = {&a, &b, &l, &r};
+    for (int k = 0; k < 4 && acc; ++k) OK(xacc_allocate(all[k]->array, NULL));
+    transposed(&b, &a, acc);
+    multiplied(&a, &l, &r, inner, acc);
+    if (acc) /* memory elsewhere: what was prepared is of no use */
+      OK(xacc_allocate(l.array, NULL));
+    else
+      OK(xmp_allocate(l.array, NULL));
+    multiplied(&a, &l, &r, inner, acc);
     if (extents[0] != extents[1]) FAILS(XMP_BAD_ARGUMENT, "the transposed of", xmp_transpose(a.array, a.array, 0));
-    if (extents[0] != of.inner)
-      FAILS(XMP_BAD_ARGUMENT, "whose product it is not", xmp_matmul(r.array, l.array, a.array));
+    if (extents[0] != inner) FAILS(XMP_BAD_ARGUMENT, "whose product it is not", xmp_matmul(r.array, l.array, a.array));
     VERIFY();
     free_sample(&a);
     free_sample(&b);

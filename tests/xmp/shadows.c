@@ -199,7 +199,7 @@ static void shadows_together(chance* from) {
 }
 
 /* Faces of half a mebibyte. */
-static void large_faces(void) {
+static void large_faces(int acc) {
   const int64_t extents[2] = {ranks() + 1, 70000};
   sample s;
   memset(&s, 0, sizeof s);
@@ -214,11 +214,12 @@ static void large_faces(void) {
   s.shadow[0] = (xmp_width){1, 1};
   OK(xmp_shadow(s.array, s.shadow));
   OK(xmp_allocate(s.array, NULL));
+  if (acc) OK(xacc_allocate(s.array, NULL));
   fill_rule rule = whole_shadow(&s);
   rule.periodic[0] = 1;
   for (int round = 0; round < 2; ++round) {
     fill(&s, round);
-    OK(xmp_reflect(1, &s.array, &(xmp_reflect_options){.periodic = rule.periodic}));
+    reflect(&s, &(xmp_reflect_options){.periodic = rule.periodic}, acc);
     check_shadow(&s, &rule, round);
   }
   VERIFY();
@@ -245,9 +246,9 @@ void test_shadows(int acc) {
     OK(xacc_set_queue(1, new_stream()));
   }
   for (int n = 0; n < cases(acc ? 6 : 12); ++n) random_shadows(&from, acc);
+  large_faces(acc);
   if (acc) return;
   for (int n = 0; n < cases(3); ++n) shadows_together(&from);
-  large_faces();
 }
 
 /* ---- full shadows, where the extent is no multiple of the nodes ---- */

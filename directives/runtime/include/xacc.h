@@ -5,6 +5,7 @@
  *
  * A queue is what OpenACC's `async(n)` names. `xacc_set_queue` gives it a stream (`acc_get_cuda_stream(n)`).
  * With a queue, communication becomes work of its stream, after what is there already, and the call returns at once.
+ * Reductions and broadcasts too: their variables are read and written by the stream. All nodes name the same queue.
  * XACC_SYNC: it runs after the work that the default stream already has, and the call returns when it has ended.
  *
  * Where there is no GPU, or no CUDA in the build, they fail on every node with XMP_NOT_POSSIBLE and say why.
@@ -29,7 +30,8 @@ enum { XACC_SYNC = -1 };
  * nodes; the first xacc_allocate or communication does the same. */
 int xacc_use_gpu(int* number);
 
-/* `stream` is a cudaStream_t of this node's GPU; null is the default stream. Local. */
+/* `stream` is a cudaStream_t of this node's GPU; null is the default stream. A queue that has a stream may get another
+ * one when what it was given has ended. Local. */
 int xacc_set_queue(int queue, void* stream);
 
 /* Memory on the GPU for the local elements, as xmp_allocate and xmp_bind. xacc_allocate is collective over the array's
@@ -52,9 +54,11 @@ int xacc_gmove(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, con
 int xacc_gmove_async(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from, const xmp_range from_section[],
                      int id);
 int xacc_transpose(xmp_desc_t to, xmp_desc_t from, int queue);
-int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on);
+int xacc_matmul(xmp_desc_t c, xmp_desc_t a, xmp_desc_t b, int queue);
+int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue);
 int xacc_reduction_async(int op, int count, const xmp_variable variables[], xmp_desc_t on, int id);
-int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on);
+int xacc_reduction_loc(int op, xmp_variable v, int locations, const xmp_variable location[], xmp_desc_t on, int queue);
+int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, int queue);
 int xacc_bcast_async(int count, const xmp_variable variables[], int from, xmp_desc_t on, int id);
 /* Also waits until the GPU has ended what is in the default stream and in all queues. */
 int xacc_barrier(xmp_desc_t on);

@@ -46,11 +46,11 @@ static inline int xacc_reduce_shadow(int count, const xmp_desc_t arrays[], const
                                      int queue) {
   return (void)queue, xmp_reduce_shadow(count, arrays, options);
 }
-static inline int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on) {
-  return xmp_reduction(op, count, variables, on);
+static inline int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue) {
+  return (void)queue, xmp_reduction(op, count, variables, on);
 }
-static inline int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on) {
-  return xmp_bcast(count, variables, from, on);
+static inline int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, int queue) {
+  return (void)queue, xmp_bcast(count, variables, from, on);
 }
 static inline int xacc_barrier(xmp_desc_t on) {
   return xmp_barrier(on);

@@ -10,6 +10,7 @@
 #include "collectives.hpp"
 #include "gmove.hpp"
 #include "guard.hpp"
+#include "matmul.hpp"
 #include "objects.hpp"
 #include "reflect.hpp"
 #include "tasuki/device.hpp"
@@ -45,20 +46,6 @@ void go(Work* work, int queue) {
     work->run(world().queue(queue));
 }
 
-// A field of bytes of which every node has as many as its part of the array takes.
-void allocate(Array& array) {
-  if (array.number < 0) return;
-  const NodeShape& nodes = array.shape.nodes();
-  std::vector<std::int64_t> cuts{0};
-  for (int n = 0; n < nodes.size(); ++n) cuts.push_back(cuts.back() + array.shape.bytes(nodes.coordinates(n)));
-  if (cuts.back() == 0) return;
-  const Grid grid(world().context(nodes.ranks), {cuts.back()}, {.split = {nodes.size()}, .cuts = {cuts}});
-  auto field = std::make_shared<Field<std::uint8_t>>(
-      grid, FieldOptions{.name = array.name, .shadow = 0, .memory = Memory::device});
-  void* const at = field->data();
-  array.bind(Memory::device, at, std::move(field));
-}
-
 void update(Array& array, bool to_device) {
   if (array.bytes() == 0) return;
   void* const host = memory_of_array(array, Memory::host);
@@ -75,6 +62,20 @@ std::shared_ptr<Work> assignment_on_gpu(xmp_desc_t to, const xmp_range to_sectio
 }
 
 }  // namespace
+
+// A field of bytes of which every node has as many as its part of the array takes.
+void allocate_on_gpu(Array& array) {
+  if (array.number < 0) return;
+  const NodeShape& nodes = array.shape.nodes();
+  std::vector<std::int64_t> cuts{0};
+  for (int n = 0; n < nodes.size(); ++n) cuts.push_back(cuts.back() + array.shape.bytes(nodes.coordinates(n)));
+  if (cuts.back() == 0) return;
+  const Grid grid(world().context(nodes.ranks), {cuts.back()}, {.split = {nodes.size()}, .cuts = {cuts}});
+  auto field = std::make_shared<Field<std::uint8_t>>(
+      grid, FieldOptions{.name = array.name, .shadow = 0, .memory = Memory::device});
+  void* const at = field->data();
+  array.bind(Memory::device, at, std::move(field));
+}
 
 }  // namespace tasuki::xmp
 
@@ -100,7 +101,7 @@ int xacc_set_queue(int queue, void* stream) {
 int xacc_allocate(xmp_desc_t array, void** memory) {
   return on_gpu("xacc_allocate", [&] {
     Array& one = array_of(array, "array");
-    allocate(one);
+    allocate_on_gpu(one);
     if (memory != nullptr) *memory = one.place(Memory::device).memory;
   });
 }
@@ -178,20 +179,31 @@ int xacc_transpose(xmp_desc_t to, xmp_desc_t from, int queue) {
   });
 }
 
-int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on) {
-  return on_gpu("xacc_reduction", [&] { reduce(op, count, variables, on, Memory::device, {}); });
+int xacc_matmul(xmp_desc_t c, xmp_desc_t a, xmp_desc_t b, int queue) {
+  return on_gpu("xacc_matmul",
+                [&] { matmul(array_of(c, "c"), array_of(a, "a"), array_of(b, "b"), Memory::device, queue); });
+}
+
+int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue) {
+  return on_gpu("xacc_reduction", [&] { reduce(op, count, variables, on, Memory::device, {{}, queue}); });
 }
 
 int xacc_reduction_async(int op, int count, const xmp_variable variables[], xmp_desc_t on, int id) {
-  return on_gpu("xacc_reduction_async", [&] { reduce(op, count, variables, on, Memory::device, id); });
+  return on_gpu("xacc_reduction_async", [&] { reduce(op, count, variables, on, Memory::device, {id}); });
 }
 
-int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on) {
-  return on_gpu("xacc_bcast", [&] { broadcast(count, variables, from, on, Memory::device, {}); });
+int xacc_reduction_loc(int op, xmp_variable v, int locations, const xmp_variable location[], xmp_desc_t on, int queue) {
+  return on_gpu("xacc_reduction_loc", [&] {
+    reduce_with_locations(op, v, locations, location, on, Memory::device, {{}, queue});
+  });
+}
+
+int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, int queue) {
+  return on_gpu("xacc_bcast", [&] { broadcast(count, variables, from, on, Memory::device, {{}, queue}); });
 }
 
 int xacc_bcast_async(int count, const xmp_variable variables[], int from, xmp_desc_t on, int id) {
-  return on_gpu("xacc_bcast_async", [&] { broadcast(count, variables, from, on, Memory::device, id); });
+  return on_gpu("xacc_bcast_async", [&] { broadcast(count, variables, from, on, Memory::device, {id}); });
 }
 
 int xacc_barrier(xmp_desc_t on) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu_work.hpp"
 #include "guard.hpp"
 #include "locations.hpp"
 #include "tasuki/broadcast.hpp"
@@ -104,15 +105,26 @@ void copy(void* to, const void* from, std::int64_t bytes, Memory where) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
+// The stream of a queue; without one, the default stream.
+Stream stream_of(int queue) {
+  return queue == XACC_SYNC ? nullptr : world().queue(queue);
+}
+
+// After what was put into the queue's stream.
+void end_in(int queue) {
+  if (queue == XACC_SYNC) synchronize(world().context(), nullptr);
+}
+
 // A variable's operation, and what it does before and after: for those that are under way, which have several slots.
 class Staged {
  public:
   using Make = std::function<Operation(void* buffer)>;
 
-  /// The operation of this call, over a buffer of so many bytes. `key` is the shape of the call.
-  static std::shared_ptr<Work> of(const NodeShape& nodes, std::vector<std::int64_t> key, Memory where,
+  /// The operation of this call, over a buffer of so many bytes. `key` is the shape of the call. Every queue has
+  /// buffers of its own, so that its stream orders all that uses them.
+  static std::shared_ptr<Work> of(const NodeShape& nodes, std::vector<std::int64_t> key, Memory where, int queue,
                                   std::int64_t bytes, bool under_way, const Make& make, void*& at) {
-    key.insert(key.begin(), {3, static_cast<std::int64_t>(where)});
+    key.insert(key.begin(), {3, static_cast<std::int64_t>(where), queue});
     key.insert(key.end(), nodes.ranks.begin(), nodes.ranks.end());
     // All nodes count alike, so that they take the same slot, whatever has ended on which of them.
     key.push_back(under_way ? 1 + turns()[key]++ % kSlots : 0);
@@ -139,13 +151,6 @@ class Staged {
   }
 };
 
-void go(const std::shared_ptr<Work>& work, std::optional<int> id) {
-  if (id)
-    world().start(*id, work);
-  else
-    work->run();
-}
-
 }  // namespace
 
 const NodeShape& nodes_on(xmp_desc_t on) {
@@ -154,7 +159,7 @@ const NodeShape& nodes_on(xmp_desc_t on) {
   return nodes;
 }
 
-void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Memory where, std::optional<int> id) {
+void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
   check(count, variables);
   const ReduceOp with = operator_of(op);
@@ -163,6 +168,9 @@ void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Me
       refuse("operator {} has no meaning for variable {}, of type {}", to_string(with), i,
              to_string(static_cast<DType>(variables[i].type)));
   if (nodes.number_of(world().rank()) < 0) return;
+  const bool in_stream = where == Memory::device && !until.id;
+  const Stream stream = in_stream ? stream_of(until.queue) : nullptr;
+  const bool several = until.id.has_value() || (count > 1 && !in_stream);
   // All are started before the first is waited for.
   std::vector<std::shared_ptr<Work>> all;
   for (int i = 0; i < count; ++i) {
@@ -173,9 +181,14 @@ void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Me
     const auto make = [&](void* memory) -> Operation {
       return Allreduce(world().context(nodes.ranks), in_place, memory, v.count, type, with);
     };
-    const bool several = id.has_value() || count > 1;
-    auto work =
-        Staged::of(nodes, {1, static_cast<std::int64_t>(with), v.type, v.count}, where, bytes, several, make, at);
+    auto work = Staged::of(nodes, {1, static_cast<std::int64_t>(with), v.type, v.count}, where, until.queue, bytes,
+                           several, make, at);
+    if (in_stream) {
+      gpu_copy(at, v.data, bytes, stream);
+      work->run(stream);
+      gpu_copy(v.data, at, bytes, stream);
+      continue;
+    }
     copy(at, v.data, bytes, where);
     work->after = [v, bytes, at, where] { copy(v.data, at, bytes, where); };
     if (several) {
@@ -186,21 +199,23 @@ void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Me
     }
   }
   for (auto& work : all) {
-    if (id)
-      world().started(*id, work);
+    if (until.id)
+      world().started(*until.id, work);
     else
       work->wait();
   }
+  if (in_stream) end_in(until.queue);
 }
 
-void broadcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, Memory where,
-               std::optional<int> id) {
+void broadcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
   check(count, variables);
   if (from < 0 || from >= nodes.size())
     refuse("argument 'from' is {}; the nodes have the numbers 0 to {}", from, nodes.size() - 1);
   const int mine = nodes.number_of(world().rank());
   if (mine < 0) return;
+  const bool in_stream = where == Memory::device && !until.id;
+  const Stream stream = in_stream ? stream_of(until.queue) : nullptr;
   // One message for all variables.
   std::int64_t bytes = 0;
   for (int i = 0; i < count; ++i) bytes += bytes_of(variables[i]);
@@ -208,18 +223,32 @@ void broadcast(int count, const xmp_variable variables[], int from, xmp_desc_t o
   const auto make = [&](void* memory) -> Operation {
     return Broadcast(world().context(nodes.ranks), from, memory, bytes);
   };
-  const auto work = Staged::of(nodes, {2, from, bytes}, where, bytes, id.has_value(), make, at);
+  const auto work = Staged::of(nodes, {2, from, bytes}, where, until.queue, bytes, until.id.has_value(), make, at);
   const std::vector<xmp_variable> all(variables, variables + count);
-  const auto each = [all, at, where](bool out) {
+  const auto each = [all, at, where, in_stream, stream](bool out) {
     auto* next = static_cast<std::byte*>(at);
     for (const xmp_variable& v : all) {
-      copy(out ? v.data : next, out ? next : v.data, bytes_of(v), where);
+      void* const to = out ? v.data : next;
+      const void* const source = out ? next : v.data;
+      if (in_stream)
+        gpu_copy(to, source, bytes_of(v), stream);
+      else
+        copy(to, source, bytes_of(v), where);
       next += bytes_of(v);
     }
   };
   if (mine == from) each(false);
+  if (in_stream) {
+    work->run(stream);
+    if (mine != from) each(true);
+    end_in(until.queue);
+    return;
+  }
   work->after = mine == from ? std::function<void()>() : [each] { each(true); };
-  go(work, id);
+  if (until.id)
+    world().start(*until.id, work);
+  else
+    work->run();
 }
 
 void barrier(xmp_desc_t on) {
@@ -227,13 +256,12 @@ void barrier(xmp_desc_t on) {
   if (nodes.number_of(world().rank()) < 0) return;
   void* at = nullptr;
   const auto make = [&](void*) -> Operation { return Barrier(world().context(nodes.ranks)); };
-  Staged::of(nodes, {4}, Memory::host, 0, false, make, at)->run();
+  Staged::of(nodes, {4}, Memory::host, XACC_SYNC, 0, false, make, at)->run();
 }
 
-namespace {
-
 // Every node has the values and locations of all, and takes the same ones.
-void reduce_with_locations(int op, const xmp_variable& v, int locations, const xmp_variable location[], xmp_desc_t on) {
+void reduce_with_locations(int op, const xmp_variable& v, int locations, const xmp_variable location[], xmp_desc_t on,
+                           Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
   check(1, &v);
   if (locations < 0) refuse("argument 'locations' is {}; it must be 0 or more", locations);
@@ -250,34 +278,41 @@ void reduce_with_locations(int op, const xmp_variable& v, int locations, const x
   if (!defined(ReduceOp::max, type)) refuse("values of type {} have no order", to_string(type));
   const int mine = nodes.number_of(world().rank());
   if (mine < 0) return;
+  const Stream stream = where == Memory::device ? stream_of(until.queue) : nullptr;
   std::int64_t bytes = 0;
   for (const xmp_variable& part : parts) bytes += bytes_of(part);
   void* at = nullptr;
   const auto make = [&](void* memory) -> Operation {
     return Allgather(world().context(nodes.ranks), in_place, memory, bytes, DType::u8);
   };
-  const auto work = Staged::of(nodes, {3, bytes}, Memory::host, bytes * nodes.size(), false, make, at);
-  auto* const all = static_cast<std::byte*>(at);
-  std::byte* next = all + mine * bytes;
+  const auto work = Staged::of(nodes, {3, bytes}, where, until.queue, bytes * nodes.size(), false, make, at);
+  Gathered all{static_cast<const std::byte*>(at), nodes.size(), bytes, v.count};
+  all.type = type;
+  all.greatest = op == XMP_FIRSTMAX || op == XMP_LASTMAX;
+  all.last = op == XMP_LASTMAX || op == XMP_LASTMIN;
+  std::byte* next = static_cast<std::byte*>(at) + mine * bytes;
   for (const xmp_variable& part : parts) {
-    copy(next, part.data, bytes_of(part), Memory::host);
+    if (where == Memory::device)
+      gpu_copy(next, part.data, bytes_of(part), stream);
+    else
+      copy(next, part.data, bytes_of(part), where);
     next += bytes_of(part);
   }
-  work->run();
-  const bool greatest = op == XMP_FIRSTMAX || op == XMP_LASTMAX;
-  const bool last = op == XMP_LASTMAX || op == XMP_LASTMIN;
-  for (std::int64_t i = 0; i < v.count; ++i) {
-    const int best = best_of(all, nodes.size(), bytes, i, type, greatest, last);
-    const std::byte* from = all + best * bytes;
-    for (const xmp_variable& part : parts) {
-      const std::int64_t element = size_of(static_cast<DType>(part.type));
-      copy(static_cast<std::byte*>(part.data) + i * element, from + i * element, element, Memory::host);
-      from += bytes_of(part);
-    }
+  if (where == Memory::device)
+    work->run(stream);
+  else
+    work->run();
+  std::int64_t offset = 0;
+  for (const xmp_variable& part : parts) {
+    const Chosen chosen{part.data, offset, size_of(static_cast<DType>(part.type))};
+    if (where == Memory::device)
+      gpu_take_best(all, chosen, stream);
+    else
+      take_best(all, chosen);
+    offset += bytes_of(part);
   }
+  if (where == Memory::device) end_in(until.queue);
 }
-
-}  // namespace
 
 }  // namespace tasuki::xmp
 
@@ -291,11 +326,11 @@ int xmp_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t 
 }
 
 int xmp_reduction_async(int op, int count, const xmp_variable variables[], xmp_desc_t on, int id) {
-  return guarded("xmp_reduction_async", [&] { reduce(op, count, variables, on, Memory::host, id); });
+  return guarded("xmp_reduction_async", [&] { reduce(op, count, variables, on, Memory::host, {id}); });
 }
 
 int xmp_reduction_loc(int op, xmp_variable v, int locations, const xmp_variable location[], xmp_desc_t on) {
-  return guarded("xmp_reduction_loc", [&] { reduce_with_locations(op, v, locations, location, on); });
+  return guarded("xmp_reduction_loc", [&] { reduce_with_locations(op, v, locations, location, on, Memory::host, {}); });
 }
 
 int xmp_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on) {
@@ -303,7 +338,7 @@ int xmp_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on
 }
 
 int xmp_bcast_async(int count, const xmp_variable variables[], int from, xmp_desc_t on, int id) {
-  return guarded("xmp_bcast_async", [&] { broadcast(count, variables, from, on, Memory::host, id); });
+  return guarded("xmp_bcast_async", [&] { broadcast(count, variables, from, on, Memory::host, {id}); });
 }
 
 int xmp_barrier(xmp_desc_t on) {
