@@ -155,7 +155,7 @@ class Staged {
 
 const NodeShape& nodes_on(xmp_desc_t on) {
   const NodeShape& nodes = on == nullptr ? world().executing() : nodes_of(on, "on").shape;
-  doing_now.nodes = &nodes;
+  doing_now->nodes = &nodes;
   return nodes;
 }
 

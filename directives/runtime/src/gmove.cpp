@@ -100,8 +100,8 @@ void pack_first(Work& work, std::vector<Layout>& sent, const void*& in) {
 
 std::shared_ptr<Work> assignment(const char* name, Array& to, const std::vector<Range>& to_section, Array& from,
                                  const std::vector<Range>& from_section, Memory where, const std::vector<int>& order) {
-  doing_now.array = &to.name;
-  doing_now.from = &from.name;
+  doing_now->array = &to.name;
+  doing_now->from = &from.name;
   std::vector<std::int64_t> numbers{2, static_cast<std::int64_t>(where)};
   add_section(numbers, to, to_section, where);
   add_section(numbers, from, from_section, where);

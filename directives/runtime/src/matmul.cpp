@@ -225,8 +225,8 @@ class Product {
 }  // namespace
 
 void matmul(Array& c, Array& a, Array& b, Memory where, int queue) {
-  doing_now.array = &c.name;
-  doing_now.from = &a.name;
+  doing_now->array = &c.name;
+  doing_now->from = &a.name;
   check(c, a, b);
   std::vector<std::int64_t> numbers{5, static_cast<std::int64_t>(where), queue};
   for (Array* const one : {&c, &a, &b}) numbers.insert(numbers.end(), {one->serial, one->place(where).generation});

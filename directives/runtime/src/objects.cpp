@@ -12,21 +12,6 @@ namespace tasuki::xmp {
 
 namespace {
 
-// A descriptor is a slot's number and how often the slot was used, so that one that was freed is never another's.
-struct Slot {
-  std::unique_ptr<Object> object;
-  std::uint32_t use = 0;
-};
-std::vector<Slot>& slots = *new std::vector<Slot>;  // as world.cpp's
-
-Slot* slot_of(xmp_desc_t desc) {
-  const auto value = reinterpret_cast<std::uint64_t>(desc);
-  const std::uint64_t number = (value & 0xffffffffU) - 1;
-  if (number >= slots.size()) return nullptr;
-  Slot& slot = slots[number];
-  return slot.use == value >> 32U && slot.object ? &slot : nullptr;
-}
-
 [[noreturn]] void bad(xmp_desc_t desc, const char* argument, const char* wanted) {
   if (desc == nullptr) refuse("argument '{}' is null; it must be {}", argument, wanted);
   refuse("argument '{}' is no descriptor of {}, or was freed", argument, wanted);

@@ -101,6 +101,22 @@ struct Array final : Object {
   void bind(Memory where, void* memory, std::shared_ptr<void> owned);
 };
 
+/// A descriptor is a slot's number and how often the slot was used, so that one that was freed is never another's.
+struct Slot {
+  std::unique_ptr<Object> object;
+  std::uint32_t use = 0;
+};
+inline std::vector<Slot>& slots = *new std::vector<Slot>;  // not destroyed, as world.cpp's
+
+/// What a descriptor names. Null: it names nothing, or nothing any more.
+inline Slot* slot_of(xmp_desc_t desc) {
+  const auto value = reinterpret_cast<std::uint64_t>(desc);
+  const std::uint64_t number = (value & 0xffffffffU) - 1;
+  if (number >= slots.size()) return nullptr;
+  Slot& slot = slots[number];
+  return slot.use == value >> 32U && slot.object ? &slot : nullptr;
+}
+
 /// A new descriptor.
 xmp_desc_t add_object(std::unique_ptr<Object> object);
 /// Throws `Error` for what is none, was freed, or names something else.

@@ -126,7 +126,7 @@ int xmp_wait(xmp_desc_t nodes, int number, int tag) {
     world();
     if (tag < 0 && tag != XMP_ANY) refuse("argument 'tag' is {}; it must be 0 or more, or XMP_ANY", tag);
     const NodeShape& set = nodes == nullptr ? world().executing() : nodes_of(nodes, "nodes").shape;
-    doing_now.nodes = &set;
+    doing_now->nodes = &set;
     wait_for(number == XMP_ANY ? -1 : rank_of(set, number), tag);
   });
 }

@@ -50,7 +50,7 @@ std::string text_of(const Whereabouts& at) {
 
 // Sent once and never waited for: the other may have ended. Few are sent in the life of a program.
 void send(int rank, int tag) {
-  auto text = std::make_unique<std::string>(text_of(doing_now));
+  auto text = std::make_unique<std::string>(text_of(*doing_now));
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, rank, tag, comm, &request);
   MPI_Request_free(&request);
@@ -76,7 +76,7 @@ void look(void* /*token*/) {
 
 std::vector<int> asked() {
   const int mine = world().rank();
-  std::vector<int> ranks = (doing_now.nodes != nullptr ? *doing_now.nodes : world().executing()).ranks;
+  std::vector<int> ranks = (doing_now->nodes != nullptr ? *doing_now->nodes : world().executing()).ranks;
   std::erase(ranks, mine);
   if (ranks.size() <= kMostAsked) return ranks;
   std::sort(ranks.begin(), ranks.end(), [mine](int a, int b) { return std::abs(a - mine) < std::abs(b - mine); });
@@ -105,7 +105,7 @@ void answer() {
 }
 
 std::string whereabouts_of_all() {
-  if (comm == MPI_COMM_NULL || doing_now.call == nullptr) return {};
+  if (comm == MPI_COMM_NULL || doing_now->call == nullptr) return {};
   using Clock = std::chrono::steady_clock;
   const std::vector<int> others = asked();
   if (others.empty()) return {};
@@ -129,7 +129,7 @@ std::string whereabouts_of_all() {
     sched_yield();
   }
   // Ranks that are in the same call are named together, in the order of the first of each.
-  std::vector<std::pair<std::string, std::vector<int>>> groups{{text_of(doing_now), {world().rank()}}};
+  std::vector<std::pair<std::string, std::vector<int>>> groups{{text_of(*doing_now), {world().rank()}}};
   for (const int rank : others) {
     const auto found = said.find(rank);
     const bool known = found != said.end() && found->second.second == calls_made;

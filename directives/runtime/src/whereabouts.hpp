@@ -18,7 +18,8 @@ struct Whereabouts {
   const std::string* from = nullptr;   ///< of the right side
   const NodeShape* nodes = nullptr;    ///< who takes part; null: the executing nodes
 };
-inline Whereabouts doing_now;
+inline constinit Whereabouts in_no_call{};
+inline constinit Whereabouts* doing_now = &in_no_call;
 inline std::uint64_t calls_made = 0;
 /// The place of the directive that a translated program has come to last; null in others.
 inline const char* line_now = nullptr;
@@ -26,9 +27,8 @@ inline const char* line_now = nullptr;
 /// While it lives, this rank is in that call.
 class Doing {
  public:
-  explicit Doing(const char* call) : before_(doing_now) {
-    doing_now = {};
-    doing_now.call = call;
+  explicit Doing(const char* call) : here_{.call = call}, before_(doing_now) {
+    doing_now = &here_;
     ++calls_made;
   }
   ~Doing() { doing_now = before_; }
@@ -36,7 +36,8 @@ class Doing {
   Doing& operator=(const Doing&) = delete;
 
  private:
-  Whereabouts before_;
+  Whereabouts here_;
+  Whereabouts* before_;
 };
 
 /// From now on, waits of this rank answer others who ask, over this communicator.
