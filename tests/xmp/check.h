@@ -55,6 +55,7 @@ int me(void);
 
 /* A file each. */
 void test_shadows(int acc);
+void test_splits(void);
 void test_full_shadows(void);
 void test_reduce_shadow(int acc);
 void test_moves(int acc);

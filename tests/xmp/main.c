@@ -1,5 +1,5 @@
-/* The tests of xmp.h, on any number of ranks; with `acc` those of xacc.h, on GPUs; with `disagree` and `disagree
- * signals` what ends at the deadline. */
+/* The tests of xmp.h, on any number of ranks; with `acc` those of xacc.h, on GPUs; with `splits` shadows
+ * of the first paper's splits alone; with `disagree` and `disagree signals` what ends at the deadline. */
 #include "check.h"
 
 static int failures;
@@ -197,7 +197,9 @@ int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "disagree") == 0) {
     disagree(argc > 2);
   }
-  if (acc) {
+  if (argc > 1 && strcmp(argv[1], "splits") == 0) {
+    test_splits();
+  } else if (acc) {
     if (xacc_barrier(NULL) == XMP_NOT_POSSIBLE) {
       if (me() == 0) printf("SKIPPED: %s\n", xmp_last_error());
       return xmp_finalize();

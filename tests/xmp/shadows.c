@@ -11,13 +11,14 @@ typedef struct {
   int orthogonal;
 } fill_rule;
 
-/* Of an element of the memory: what it must hold after a reflect, given that it held `before`. */
-static int64_t expected(const sample* s, const xmp_view* view, const fill_rule* rule, const int64_t* at, int round,
-                        int64_t before) {
+/* Which element of the array the place `at` of the memory stands for: `index`. 0: none, or the reflect does not reach
+ * it. *outside: in how many dimensions it is not the node's own. */
+static int stands_for(const sample* s, const xmp_view* view, const fill_rule* rule, const int64_t* at, int64_t* index,
+                      int* outside_in) {
   int outside = 0, reached = 1;
-  int64_t index[3];
+  *outside_in = 0;
   for (int d = 0; d < s->ndims; ++d) {
-    if (view->own[d] == 0) return before; /* a node without elements has no shadow */
+    if (view->own[d] == 0) return 0; /* a node without elements has no shadow */
     int64_t global = at[d] + view->base[d];
     const int64_t end = view->first[d] + view->own[d];
     if (global < view->first[d]) {
@@ -31,8 +32,16 @@ static int64_t expected(const sample* s, const xmp_view* view, const fill_rule* 
     global %= s->extents[d];
     index[d] = global < 0 ? global + s->extents[d] : global;
   }
-  if (!reached || (outside > 1 && rule->orthogonal)) return before;
-  return value_of(index, s->ndims, round);
+  *outside_in = outside;
+  return reached && !(outside > 1 && rule->orthogonal);
+}
+
+/* Of an element of the memory: what it must hold after a reflect, given that it held `before`. */
+static int64_t expected(const sample* s, const xmp_view* view, const fill_rule* rule, const int64_t* at, int round,
+                        int64_t before) {
+  int64_t index[3];
+  int outside;
+  return stands_for(s, view, rule, at, index, &outside) ? value_of(index, s->ndims, round) : before;
 }
 
 static void check_shadow(const sample* s, const fill_rule* rule, int round) {
@@ -198,6 +207,49 @@ static void shadows_together(chance* from) {
   for (int n = 0; n < 3; ++n) free_sample(&s[n]);
 }
 
+/* The splits of the first paper, in whatever islands the launch makes: all of a shadow, narrower ones, corners or not,
+ * periodic or not, of extents that are no multiples of the nodes. */
+static void split_shadows(chance* from, const int64_t* split) {
+  sample s;
+  xmp_range ranges[3];
+  memset(&s, 0, sizeof s);
+  s.ndims = 3;
+  OK(xmp_nodes(&s.nodes, 3, split));
+  for (int d = 0; d < 3; ++d) {
+    s.extents[d] = 2 * split[d] + draw(from, 1, 4);
+    s.shadow[d] = (xmp_width){draw(from, 0, 2), draw(from, 1, 3)};
+    ranges[d] = (xmp_range){0, s.extents[d], 1};
+  }
+  OK(xmp_template(&s.t, 3, ranges));
+  OK(xmp_distribute(s.t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}, {XMP_BLOCK, 0, NULL}, {XMP_BLOCK, 0, NULL}},
+                    s.nodes));
+  const xmp_array_spec spec = {.name = "split", .type = XMP_I64, .ndims = 3, .extents = s.extents};
+  OK(xmp_array(&s.array, &spec, s.t));
+  OK(xmp_shadow(s.array, s.shadow));
+  OK(xmp_allocate(s.array, NULL));
+  for (int n = 0; n < 3; ++n) {
+    const fill_rule rule = n == 0 ? whole_shadow(&s) : random_rule(from, &s);
+    const xmp_reflect_options options = {.width = rule.width, .periodic = rule.periodic, .orthogonal = rule.orthogonal};
+    OK(xmp_reflect_init(1, &s.array, &options));
+    for (int round = 0; round < 2; ++round) {
+      fill(&s, round);
+      OK(xmp_reflect_do(1, &s.array));
+      check_shadow(&s, &rule, round);
+    }
+  }
+  VERIFY();
+  free_sample(&s);
+}
+
+void test_splits(void) {
+  chance from = {13};
+  if (ranks() == 8) {
+    split_shadows(&from, (int64_t[]){4, 2, 1});
+    split_shadows(&from, (int64_t[]){2, 4, 1});
+  }
+  if (ranks() == 16) split_shadows(&from, (int64_t[]){2, 8, 1});
+}
+
 /* Faces of half a mebibyte. */
 static void large_faces(int acc) {
   const int64_t extents[2] = {ranks() + 1, 70000};
@@ -291,56 +343,76 @@ void test_full_shadows(void) {
 
 /* ---- shadows that are added ---- */
 
-static void add_one(const int64_t* index, int64_t* element, void* arg) {
-  (void)index;
-  (void)element;
-  ++*(int64_t*)arg;
+enum { MOST_ELEMENTS = 216 };
+
+static int64_t place_of(const sample* s, const int64_t* index) {
+  int64_t place = 0;
+  for (int d = 0; d < s->ndims; ++d) place = place * s->extents[d] + index[d];
+  return place;
 }
 
-/* Every element of the memory is 1: an owner gets as many as there are shadows of the element, and one. All together
- * are as many as the elements of all memories whose place is within the array. */
+/* Other values in every place of every node's memory, but the same on nodes that have the same part. */
+static int64_t shadow_value(const xmp_view* view, const int64_t* at, int ndims, int round) {
+  int64_t value = round;
+  for (int d = 0; d < ndims; ++d) value = value * 30 + view->first[d] + 2 * at[d] + 1;
+  return value;
+}
+
+static void add_shadows(const sample* s, const fill_rule* rule, int acc) {
+  const xmp_reflect_options options = {
+      .width = rule->width, .periodic = rule->periodic, .orthogonal = rule->orthogonal};
+  if (!acc) {
+    OK(xmp_reduce_shadow(1, &s->array, &options));
+    return;
+  }
+  OK(xacc_update_device(s->array));
+  OK(xacc_reduce_shadow(1, &s->array, &options, XACC_SYNC));
+  OK(xacc_update_self(s->array));
+}
+
+/* Every element gets what all shadows of it hold, and the shadows keep it. What they hold is summed by a reduction. */
+static void check_added(const sample* s, const fill_rule* rule, int round, int acc) {
+  int64_t sums[2 * MOST_ELEMENTS] = {0}; /* of shadows, and how many nodes own the element */
+  xmp_view view;
+  int64_t index[3];
+  int outside, wrong = 0;
+  OK(xmp_get_view(s->array, &view));
+  int64_t* const data = (int64_t*)view.data;
+  int64_t at[3] = {0};
+  for (int64_t i = 0; i < view.bytes / 8; ++i) {
+    data[i] = shadow_value(&view, at, s->ndims, round);
+    if (stands_for(s, &view, rule, at, index, &outside)) {
+      if (outside == 0)
+        ++sums[MOST_ELEMENTS + place_of(s, index)];
+      else
+        sums[place_of(s, index)] += data[i];
+    }
+    for (int d = s->ndims - 1; d >= 0 && ++at[d] == view.extents[d]; --d) at[d] = 0;
+  }
+  add_shadows(s, rule, acc);
+  OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){sums, 2 * MOST_ELEMENTS, XMP_I64}, NULL));
+  memset(at, 0, sizeof at);
+  for (int64_t i = 0; i < view.bytes / 8; ++i) {
+    int64_t value = shadow_value(&view, at, s->ndims, round);
+    if (stands_for(s, &view, rule, at, index, &outside) && outside == 0)
+      value += sums[place_of(s, index)] / sums[MOST_ELEMENTS + place_of(s, index)];
+    wrong += data[i] != value;
+    for (int d = s->ndims - 1; d >= 0 && ++at[d] == view.extents[d]; --d) at[d] = 0;
+  }
+  CHECK(wrong == 0);
+}
+
 void test_reduce_shadow(int acc) {
   chance from = {12};
-  for (int n = 0; n < cases(4); ++n) {
-    const int64_t extents[1] = {draw(&from, 1, 30)};
-    const int below = draw(&from, 0, 2), above = draw(&from, 0, 2);
-    sample s;
-    memset(&s, 0, sizeof s);
-    s.ndims = 1;
-    OK(xmp_nodes(&s.nodes, 1, (int64_t[]){0}));
-    OK(xmp_template(&s.t, 1, (xmp_range[]){{0, extents[0], 1}}));
-    OK(xmp_distribute(s.t, (xmp_distribution[]){{XMP_BLOCK, 0, NULL}}, s.nodes));
-    const xmp_array_spec spec = {.name = "sum", .type = XMP_I64, .ndims = 1, .extents = extents};
-    OK(xmp_array(&s.array, &spec, s.t));
-    OK(xmp_shadow(s.array, (xmp_width[]){{below, above}}));
-    OK(xmp_allocate(s.array, NULL));
+  for (int n = 0; n < cases(8); ++n) {
+    const int ndims = draw(&from, 1, 3);
+    int64_t extents[3];
+    for (int d = 0; d < ndims; ++d) extents[d] = draw(&from, 1, ndims == 1 ? 30 : 6);
+    sample s = make_sample(&from, ndims, extents, 0, 1);
     if (acc) OK(xacc_allocate(s.array, NULL));
-    for (int round = 1; round < 3; ++round) {
-      xmp_view view;
-      int64_t own = 0, inside = 0, sum = 0, all[3];
-      OK(xmp_get_view(s.array, &view));
-      int64_t* const data = (int64_t*)view.data;
-      for (int64_t i = 0; i < view.extents[0]; ++i) {
-        data[i] = round;
-        const int64_t global = i + view.base[0];
-        inside += view.own[0] > 0 && global >= 0 && global < extents[0];
-      }
-      each_owned(s.array, add_one, &own);
-      CHECK(own == view.own[0]);
-      if (acc) {
-        OK(xacc_update_device(s.array));
-        OK(xacc_reduce_shadow(1, &s.array, NULL, XACC_SYNC));
-        OK(xacc_update_self(s.array));
-      } else {
-        OK(xmp_reduce_shadow(1, &s.array, NULL));
-      }
-      for (int64_t i = view.first[0]; i < view.first[0] + view.own[0]; ++i) sum += data[i - view.base[0]];
-      all[0] = own;
-      all[1] = inside;
-      all[2] = sum;
-      OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){all, 3, XMP_I64}, NULL));
-      CHECK(all[0] == extents[0]);
-      CHECK(all[2] == all[1] * round);
+    for (int k = 0; k < 3; ++k) {
+      const fill_rule rule = k == 0 ? whole_shadow(&s) : random_rule(&from, &s);
+      for (int round = 1; round < 3; ++round) check_added(&s, &rule, round, acc);
     }
     VERIFY();
     free_sample(&s);

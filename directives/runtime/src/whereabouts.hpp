@@ -47,7 +47,7 @@ void end_answers();
 void answer();
 
 /// After a wait has failed: a sentence that says where this rank and each other one of the call are. Asks them, for
-/// at most a second. Empty where there is nobody else.
+/// at most three seconds. Empty where there is nobody else.
 std::string whereabouts_of_all();
 
 }  // namespace tasuki::xmp
