@@ -71,7 +71,9 @@ def test_tasks_that_disagree_are_told_both_lines(tmp_path):
     run = started(tmp_path / "apart", 2)
     assert run.returncode != 0
     assert re.search(r"rank 0: in xmp_barrier among ranks 0, 1, at \S*apart\.c:6", run.stderr), run.stderr
-    assert re.search(r"rank 1: in xmp_reduction among ranks 0, 1, at \S*apart\.c:10", run.stderr), run.stderr
+    assert re.search(r"rank 1: in xmp_reduction of 1 element among ranks 0, 1, at \S*apart\.c:10", run.stderr), (
+        run.stderr
+    )
 
 
 def test_several_files_share_arrays_and_pointers(tmp_path):

@@ -65,6 +65,7 @@ void test_tasks(void);
 void test_inquiries(void);
 void test_loops(void);
 void test_misuse(void);
+void test_refused(void);
 void disagree(int signals);
 
 #endif

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-REDUCTION = "in xmp_reduction among ranks 0, 1"
+REDUCTION = "in xmp_reduction of 1 element among ranks 0, 1"
 BARRIER = "in xmp_barrier among ranks 0, 1, 2"
 ALL = "in xmp_barrier among ranks 0, 1, 2, 3"
 WAIT = "in xmp_wait among ranks 0, 1, 2, 3"

@@ -219,6 +219,7 @@ int main(int argc, char** argv) {
     test_intrinsics(0);
     test_collectives(0);
     test_tasks();
+    test_refused();
     test_misuse();
   }
   /* Every rank fails if one does. */

@@ -35,6 +35,7 @@ static void work_in(xmp_desc_t half, int first, int count, int rounds) {
   if (mine) {
     int64_t alone = 4;
     CHECK(xmp_num_nodes() == 1);
+    if (count > 1) FAILS(XMP_BAD_ARGUMENT, "not one of the executing nodes", xmp_gmove(array, NULL, array, NULL));
     OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){&alone, 1, XMP_I64}, NULL));
     CHECK(alone == 4);
     OK(xmp_task_end());

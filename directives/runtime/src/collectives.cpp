@@ -162,6 +162,7 @@ const NodeShape& nodes_on(xmp_desc_t on) {
 void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
   check(count, variables);
+  doing_now->elements = variables[0].count;
   const ReduceOp with = operator_of(op);
   for (int i = 0; i < count; ++i)
     if (!defined(with, static_cast<DType>(variables[i].type)))
@@ -210,6 +211,7 @@ void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Me
 void broadcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
   check(count, variables);
+  doing_now->elements = variables[0].count;
   if (from < 0 || from >= nodes.size())
     refuse("argument 'from' is {}; the nodes have the numbers 0 to {}", from, nodes.size() - 1);
   const int mine = nodes.number_of(world().rank());
@@ -264,6 +266,7 @@ void reduce_with_locations(int op, const xmp_variable& v, int locations, const x
                            Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
   check(1, &v);
+  doing_now->elements = v.count;
   if (locations < 0) refuse("argument 'locations' is {}; it must be 0 or more", locations);
   if (locations > 0) check(locations, location);
   if (op < XMP_FIRSTMAX || op > XMP_LASTMIN)

@@ -85,7 +85,12 @@ int xmp_loop_nests(xmp_desc_t template_, const xmp_range ranges[], int edge, con
       loop.push_back(ranges == nullptr ? Range{spread.cut.first(), spread.cut.end()} : range_from(ranges[d]));
       cuts.push_back(spread.cut);
       parts.push_back(part_of(spread, at));
-      if (widths != nullptr) layers.push_back({widths[d].below, widths[d].above});
+      if (widths == nullptr) continue;
+      const auto [below, above] = widths[d];
+      constexpr std::int64_t kMost = std::int64_t{1} << 40;  // as of shadows
+      if (std::max(below, above) > kMost || std::min(below, above) < -kMost)
+        refuse("the width is {}:{} in dimension {}; it must be {} to {}", below, above, d, -kMost, kMost);
+      layers.push_back({below, above});
     }
     const std::vector<Nest> found =
         nests_of(cuts, parts, loop, edge == XMP_EXPAND ? Edge::expand : Edge::margin, layers);

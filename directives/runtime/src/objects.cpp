@@ -83,6 +83,9 @@ void forget_objects() {
 Range range_from(const xmp_range& range) {
   if (range.step < 0)
     refuse("the range {} to {} has step {}; it must be at least 1", range.first, range.end, range.step);
+  constexpr std::int64_t kFar = std::int64_t{1} << 61;  // sums and differences of these fit into 64 bits
+  if (range.first < -kFar || range.end > kFar || range.first > kFar || range.end < -kFar || range.step > kFar)
+    refuse("the range {} to {} by {} is too far from 0", range.first, range.end, range.step);
   return {range.first, range.end, range.step == 0 ? 1 : range.step};
 }
 

@@ -75,7 +75,7 @@ void ArrayShape::set_shadow(const std::vector<ArrayDim>& widths) {
     const ArrayDim& wanted = widths[static_cast<std::size_t>(d)];
     const auto [below, above] = wanted.shadow;
     if (below < 0 || above < 0 || below > kMost || above > kMost)
-      throw Error(fmt::format("its shadow is {}:{} in dimension {}; a width must be 0 or more", below, above, d));
+      throw Error(fmt::format("its shadow is {}:{} in dimension {}; a width must be 0 to {}", below, above, d, kMost));
     const bool any = below > 0 || above > 0 || wanted.full_shadow;
     if (any && !cut(d).contiguous())
       throw Error(

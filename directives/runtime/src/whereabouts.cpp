@@ -39,6 +39,8 @@ std::string text_of(const Whereabouts& at) {
     text += fmt::format(" of {} to {}", *at.from, *at.array);
   else if (at.array != nullptr)
     text += fmt::format(" of {}", *at.array);
+  else if (at.elements >= 0)
+    text += fmt::format(" of {} element{}", at.elements, at.elements == 1 ? "" : "s");
   const std::vector<int>& ranks = (at.nodes != nullptr ? *at.nodes : world().executing()).ranks;
   constexpr std::size_t kShown = 8;
   const std::vector<int> first(ranks.begin(), ranks.begin() + std::min<std::ptrdiff_t>(std::ssize(ranks), kShown));

@@ -16,6 +16,7 @@ struct Whereabouts {
   const char* call = nullptr;
   const std::string* array = nullptr;  ///< name of the array that the call is about, or of the left side
   const std::string* from = nullptr;   ///< of the right side
+  std::int64_t elements = -1;          ///< of the first variable of a reduction or broadcast
   const NodeShape* nodes = nullptr;    ///< who takes part; null: the executing nodes
 };
 inline constinit Whereabouts in_no_call{};
