@@ -4,8 +4,8 @@
 
 Needs PyTorch with NCCL and mpi4py; a rank a GPU, on one host. All ways take turns in each round: put into a stream one
 by one, and captured in a graph of ten. The table has medians of the rounds, of which each is the slowest rank's mean
-time. Results in a stream are compared bit for bit with those that PyTorch computes from the cells' numbers; those of
-graphs are not.
+time. Before that every result, in a stream and of a graph, is compared bit for bit with what PyTorch computes from the
+cells' numbers, for data that are new each time. A rank that fails ends all of them.
 
 Redistribution: an array of complex64 from slabs in x to slabs in y, as it is and with axes permuted. PyTorch packs,
 calls `all_to_all_single`, and unpacks where blocks do not come as they are wanted. Mesh: the ghosts of the mesh of
@@ -18,7 +18,9 @@ import argparse
 import datetime
 import gc
 import json
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,10 +59,18 @@ class Ranks:
 
 
 class Way:
-    """One way of doing a case: `fill` gives the source new values, `check` compares the target."""
+    """One way of doing a case: `renew` gives the source new values and spoils the target, `right` compares that."""
 
-    def __init__(self, ranks: Ranks, run: Callable[[], None], tasukis: bool) -> None:
+    def __init__(
+        self,
+        ranks: Ranks,
+        run: Callable[[], None],
+        tasukis: bool,
+        renew: Callable[[], None],
+        right: Callable[[], bool],
+    ) -> None:
         self.ranks, self.run, self.tasukis = ranks, run, tasukis
+        self.renew, self.right = renew, right
         self.replay: Callable[[], None] | None = None
 
     def several(self) -> None:
@@ -83,6 +93,15 @@ class Way:
         torch.cuda.synchronize()
         comm.Barrier()
 
+    def verify(self, run: Callable[[], None], what: str) -> None:
+        for _ in range(2):
+            self.renew()
+            torch.cuda.synchronize()
+            comm.Barrier()  # nobody's target is spoiled later
+            run()
+            torch.cuda.synchronize()
+            agreed(self.right(), what)
+
     def seconds(self, times: int, graph: bool) -> float:
         """Of an exchange, on the slowest rank."""
         run = self.replay if graph and self.replay else self.several
@@ -95,11 +114,14 @@ class Way:
         return comm.allreduce(time.perf_counter() - begin, op=MPI.MAX) / times / EACH
 
 
-def race(ways: dict[str, Way], rounds: int, least: float) -> dict[str, list[float]]:
+def race(ways: dict[str, Way], case: str, rounds: int, least: float) -> dict[str, list[float]]:
     """µs of each round; those of graphs have the name of the way and `graph`."""
     runs = {}
     for name, way in ways.items():
+        way.verify(way.run, f"{case}, {name}")
         way.capture()
+        assert way.replay is not None
+        way.verify(way.replay, f"{case}, {name} graph")
         for graph in (False, True):
             way.seconds(2, graph)
             times = max(2, int(least / EACH / max(way.seconds(3, graph), 1e-7)))
@@ -136,17 +158,28 @@ def redistribution(ranks: Ranks, n: int, permuted: bool) -> tuple[dict[str, Way]
     index = [torch.as_tensor(np.asarray(i), device=ranks.device) for i in source.indices(me)]
     a = values(index[0][:, None, None], index[1][None, :, None], index[2][None, None, :]).contiguous()
     shape = target.local_shape(me)
+    turn = 0  # what has been added to all values
 
-    def check(b: torch.Tensor, name: str) -> None:
-        at = [torch.as_tensor(np.asarray(i), device=ranks.device) for i in target.indices(me)]
+    def renew() -> None:
+        nonlocal turn
+        turn += 1
+        a.add_(1)
+        packed.copy_(blocks)
+        for spoiled in (b, by_torch, came):
+            spoiled.fill_(-1)
+
+    def right(found: torch.Tensor, side: tasuki.ArrayDistribution, order: tuple[int, ...]) -> bool:
+        at = [torch.as_tensor(np.asarray(i), device=ranks.device) for i in side.indices(me)]
         views = [at[0][:, None, None], at[1][None, :, None], at[2][None, None, :]]
-        xyz = [views[axes.index(axis)] for axis in range(3)]
-        agreed(bool((b == values(*xyz)).all()), f"{n}^3 {name}")
+        xyz = [views[order.index(axis)] for axis in range(3)]
+        return bool((found == values(*xyz) + turn).all())
 
     ways = {}
     b = ranks.zeros(shape, torch.complex64)
     operation = tasuki.Redistribute(ranks.context, (a, source), (b, target), axes=axes)
-    ways["tasuki"] = Way(ranks, lambda: operation.run(ranks.stream.cuda_stream), True)
+    ways["tasuki"] = Way(
+        ranks, lambda: operation.run(ranks.stream.cuda_stream), True, renew, lambda: right(b, target, axes)
+    )
     packed = ranks.zeros((size, mine, mine, n), torch.complex64)
     came = torch.empty_like(packed)
     real = torch.view_as_real(packed), torch.view_as_real(came)
@@ -159,15 +192,16 @@ def redistribution(ranks: Ranks, n: int, permuted: bool) -> tuple[dict[str, Way]
         if permuted:  # [y, z, x] of blocks [x, y, z], one for each rank
             by_torch.view(mine, n, size, mine).copy_(came.permute(2, 3, 0, 1))
 
-    ways["pack + NCCL + unpack"] = Way(ranks, torch_run, False)
-    ways["all-to-all alone"] = Way(ranks, lambda: dist.all_to_all_single(real[1], real[0]), False)
-    for name, way in ways.items():
-        way.run()
-        torch.cuda.synchronize()
-        if name == "tasuki":
-            check(b, name)
-        elif way.run is torch_run:
-            check(by_torch if permuted else came.view(n, mine, n), name)
+    columns = tasuki.ArrayDistribution((n, n, n), (1, size, 1))  # as blocks come
+
+    def right_blocks() -> bool:
+        return right(came.view(n, mine, n), columns, (0, 1, 2))
+
+    def right_by_torch() -> bool:
+        return right(by_torch, target, axes) if permuted else right_blocks()
+
+    ways["pack + NCCL + unpack"] = Way(ranks, torch_run, False, renew, right_by_torch)
+    ways["all-to-all alone"] = Way(ranks, lambda: dist.all_to_all_single(real[1], real[0]), False, renew, right_blocks)
     moved = a.numel() * 8 * (size - 1) // size
     return ways, {"bytes": moved, "keep": (a, b, operation)}
 
@@ -209,12 +243,17 @@ def mesh(ranks: Ranks, side: int, levels: int) -> tuple[dict[str, Way], dict[str
     level = torch.arange(levels, device=ranks.device)
     whole = (number[:, None] * 100 + level[None, :]).to(torch.float64)
 
-    def new_field() -> torch.Tensor:
-        field = torch.full_like(whole, -1)
-        field[:owned] = whole[:owned]
-        return field
+    fields = {name: torch.empty_like(whole) for name in ("tasuki", "torch", "into place")}
 
-    fields = {name: new_field() for name in ("tasuki", "torch", "into place")}
+    def renew() -> None:
+        whole.add_(1)
+        for field in fields.values():
+            field.fill_(-1)
+            field[:owned] = whole[:owned]
+
+    def right(name: str) -> bool:
+        return bool((fields[name] == whole).all())
+
     operation = tasuki.Exchange(ranks.context, fields["tasuki"], entries)
     sends = [torch.as_tensor(send, device=ranks.device) for _, send, _ in entries]
     receives = [torch.as_tensor(receive, device=ranks.device) for _, _, receive in entries]
@@ -238,14 +277,12 @@ def mesh(ranks: Ranks, side: int, levels: int) -> tuple[dict[str, Way], dict[str
     # Here a peer's ghosts follow each other, so that NCCL may receive them where they belong.
     places = [fields["into place"][int(receive[0]) : int(receive[-1]) + 1] for receive in receives]
     ways = {
-        "tasuki": Way(ranks, lambda: operation.run(ranks.stream.cuda_stream), True),
-        "pack + NCCL + unpack": Way(ranks, unpacked, False),
-        "pack + NCCL into place": Way(ranks, lambda: exchanged(fields["into place"], places), False),
+        "tasuki": Way(ranks, lambda: operation.run(ranks.stream.cuda_stream), True, renew, lambda: right("tasuki")),
+        "pack + NCCL + unpack": Way(ranks, unpacked, False, renew, lambda: right("torch")),
+        "pack + NCCL into place": Way(
+            ranks, lambda: exchanged(fields["into place"], places), False, renew, lambda: right("into place")
+        ),
     }
-    for (name, way), field in zip(ways.items(), fields.values(), strict=True):
-        way.run()
-        torch.cuda.synchronize()
-        agreed(bool((field == whole).all()), f"mesh {side} {levels} {name}")
 
     def sectors(lists: list[np.ndarray]) -> int:
         if not lists:
@@ -300,7 +337,7 @@ def main() -> None:
     for name, make in cases:
         ways, facts = make()
         plan = facts.pop("keep")[-1].explain()
-        times = race(ways, asked.rounds, asked.least)
+        times = race(ways, name, asked.rounds, asked.least)
         found.append({"group": "gpu-exchange", "case": name, **facts, "us": times})
         if ranks.rank == 0:
             best = {way: float(np.median(us)) for way, us in times.items()}
@@ -321,4 +358,9 @@ def main() -> None:
     dist.destroy_process_group()
 
 
-main()
+try:
+    main()
+except Exception:  # the others may wait for this rank in PyTorch's calls, which do not hear of its end
+    traceback.print_exc()
+    sys.stderr.flush()
+    comm.Abort(1)
