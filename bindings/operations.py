@@ -101,6 +101,25 @@ EXCHANGE = Options(
     ),
     python=("reverse", "op", "path", "engine", "blocks", "tune", "correct"),
 )
+REDISTRIBUTE = Options(
+    "redistribute",
+    "RedistributeOptions",
+    (
+        PATH,
+        ENGINE,
+        BLOCKS,
+        Option(
+            "scratch",
+            "int64",
+            "Bytes that Tasuki may allocate on a rank to pack or stage what moves; 0: no limit. With less, pieces travel "
+            "in slices that use the same memory in turn, or over paths that need none.",
+        ),
+        TUNE,
+        CORRECT,
+        NAME,
+    ),
+    python=("scratch", "path", "engine", "blocks", "tune", "correct", "name"),
+)
 BROADCAST = Options(
     "broadcast",
     "BroadcastOptions",
@@ -425,7 +444,7 @@ OPERATIONS = unique(
             "axes",
             "Dimension d of `{to}` is dimension axes[d] of `{from}`, as in numpy.transpose; {null}: d.",
         ),
-        options=TRANSFER,
+        options=REDISTRIBUTE,
         page="redistribute",
         says="Each cell of the source, or of a section of it, goes to its place in the target. Distributions may be "
         "over different ranks; other ranks make the operation too. Of a replicated source each rank takes cells from "

@@ -39,7 +39,8 @@ STRUCTS = (
     *(f"{noun}_info" for noun in ("grid", "field", "layout")),
 )
 OPTIONS = tuple(
-    f"{noun}_options" for noun in ("grid", "field", "halo", "transfer", "broadcast", "collective", "exchange")
+    f"{noun}_options"
+    for noun in ("grid", "field", "halo", "transfer", "broadcast", "collective", "exchange", "redistribute")
 )
 TYPES = {f"tasuki_{name}": f"type(c_{name})" for name in STRUCTS + OPTIONS}
 

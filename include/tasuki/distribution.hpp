@@ -100,6 +100,7 @@ struct RedistributeShape {
   Memory memory = Memory::host;
   bool shared = false;  ///< the local arrays lie in memory that peers can map
   std::string path = "auto";
+  std::int64_t scratch = 0;  ///< bytes that a rank may have of it; 0: no limit
 };
 
 class Planned;

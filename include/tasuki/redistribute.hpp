@@ -35,6 +35,13 @@ struct RedistributeArray : MovedArray {
   void* to = nullptr;
 };
 
+struct RedistributeOptions : OperationOptions {
+  /// Bytes that Tasuki may allocate on a rank to pack or stage what moves; 0: as many as the paths like. With less,
+  /// pieces travel in slices that use the same memory in turn, or over paths that need none. Throws `Error` where that
+  /// is not enough, with what is. The same on all ranks.
+  std::int64_t scratch = 0;
+};
+
 /// Moves every cell of the source's array, or section, to its place in the target's. `from` and `to` say how the arrays
 /// lie on ranks: in any process grids, over any ranks of the context. Once axes are permuted both sides have equal
 /// extents: dimension d of the target is dimension axes[d] of the source, as in numpy.transpose; empty: d. Where the
@@ -46,13 +53,14 @@ struct RedistributeArray : MovedArray {
 /// is a second operation.
 ///
 /// Collective over the context, also for ranks that have no cells. All ranks give the same `from`, `to` and `axes`, and
-/// arrays of the same number, names and bytes of a cell. Memory of source and target may overlap only where a rank
-/// sends and receives different bytes of it. Throws `Error` on every rank for what is wrong on one.
+/// arrays of the same number, names and bytes of a cell. Nothing moves in place: memory of source and target may
+/// overlap only where a rank sends and receives different bytes of it. Throws `Error` on every rank for what is wrong
+/// on one.
 class Redistribute : public Operation {
  public:
   Redistribute(const Context& context, const ArraySide& from, const ArraySide& to,
                const std::vector<RedistributeArray>& arrays, const std::vector<int>& axes = {},
-               const OperationOptions& options = {});
+               const RedistributeOptions& options = {});
 };
 
 }  // namespace tasuki

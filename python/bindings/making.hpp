@@ -10,6 +10,7 @@
 #include "tasuki/broadcast.hpp"
 #include "tasuki/exchange.hpp"
 #include "tasuki/halo.hpp"
+#include "tasuki/redistribute.hpp"
 #include "tasuki/transfer.hpp"
 
 namespace tasuki::python {
@@ -38,7 +39,7 @@ NewOperation made_halo(nb::handle fields, nb::handle width, const HaloOptions& o
 NewOperation made_exchange(const ContextHandle& context, nb::handle fields, nb::handle entries, const std::string& op,
                            ExchangeOptions options);
 NewOperation made_redistribute(const ContextHandle& context, nb::handle source, nb::handle target, nb::handle axes,
-                               const OperationOptions& options);
+                               const RedistributeOptions& options);
 
 template <class Py, class Make>
 void construct(Py* self, Names names, Make&& make) {

@@ -195,13 +195,14 @@ Planned plan_exchange(const Machine& machine, const std::vector<PlannedCells>& f
 
 Planned plan_redistribute(const Machine& machine, const ArrayDistribution& source, const ArrayDistribution& target,
                           const std::vector<int>& axes, const std::vector<std::pair<std::string, nb::object>>& arrays,
-                          const std::string& memory, Truth shared, const std::string& path) {
+                          const std::string& memory, Truth shared, const std::string& path, std::int64_t scratch) {
   return with_names({{"from", "source"}, {"to", "target"}}, [&] {
     RedistributeShape shape{{source}, {target}, axes, {}};
     for (const auto& [name, dtype] : arrays) shape.arrays.push_back({name, element_bytes(dtype_from(dtype, "dtype"))});
     shape.memory = memory_from(memory);
     shape.shared = shared;
     shape.path = path;
+    shape.scratch = scratch;
     return plan(machine, shape);
   });
 }
@@ -378,9 +379,9 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::sig("def _plan_exchange(machine: Machine, fields: Any, entries: Any, reverse: Any, op: str, memory: str, "
                 "shared: Any, path: str) -> Planned"));
   m.def("_plan_redistribute", plan_redistribute, nb::arg("machine"), nb::arg("source"), nb::arg("target"),
-        nb::arg("axes"), nb::arg("arrays"), nb::arg("memory"), nb::arg("shared"), nb::arg("path"),
+        nb::arg("axes"), nb::arg("arrays"), nb::arg("memory"), nb::arg("shared"), nb::arg("path"), nb::arg("scratch"),
         nb::sig("def _plan_redistribute(machine: Machine, source: ArrayDistribution, target: ArrayDistribution, axes: "
-                "Any, arrays: Any, memory: str, shared: Any, path: str) -> Planned"));
+                "Any, arrays: Any, memory: str, shared: Any, path: str, scratch: int) -> Planned"));
   m.def("_plan_neighbours", plan_neighbours, nb::arg("machine"), nb::arg("kind"), nb::arg("count"), nb::arg("dtype"),
         nb::arg("split"), nb::arg("periodic"), nb::arg("neighbours").none(), nb::arg("memory"), nb::arg("shared"),
         nb::arg("path"),

@@ -172,7 +172,7 @@ std::vector<int> axes_from(nb::handle axes, std::size_t dims) {
 }  // namespace
 
 NewOperation made_redistribute(const ContextHandle& context, nb::handle source, nb::handle target, nb::handle axes,
-                               const OperationOptions& options) {
+                               const RedistributeOptions& options) {
   const std::shared_ptr<Owner>& owner = context.owner;
   NewOperation made{owner, {}};
   OperationCore& core = made.core;

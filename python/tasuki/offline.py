@@ -220,19 +220,20 @@ def plan_redistribute(
     memory: Literal["host", "device"] = "host",
     shared: Truth = False,
     path: str = "auto",
+    scratch: SupportsIndex = 0,
 ) -> Planned:
     """The plans of a redistribution on all ranks of `machine`. Local.
 
     arrays: a name, or several; elements are of `dtype`, local arrays in C order. axes: dimension d of `target` is
-    dimension axes[d] of `source`. memory: 'device': of GPUs. shared: the arrays lie in memory that peers can map. path:
-    as for `Redistribute`. Raises tasuki.Error for what cannot be.
+    dimension axes[d] of `source`. memory: 'device': of GPUs. shared: the arrays lie in memory that peers can map. path,
+    scratch: as for `Redistribute`. Raises tasuki.Error for what cannot be.
     """
     names = [arrays] if isinstance(arrays, str) else list(arrays)
     order = [index(axis) for axis in axes or ()]
     dims = len(source.shape)
     order = [axis + dims if -dims <= axis < 0 else axis for axis in order]
     named = [(name, dtype) for name in names]
-    return _core._plan_redistribute(machine, source, target, order, named, memory, shared, path)
+    return _core._plan_redistribute(machine, source, target, order, named, memory, shared, path, index(scratch))
 
 
 @names_checked

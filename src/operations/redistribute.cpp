@@ -8,8 +8,8 @@ namespace tasuki {
 
 Redistribute::Redistribute(const Context& context, const ArraySide& from, const ArraySide& to,
                            const std::vector<RedistributeArray>& arrays, const std::vector<int>& axes,
-                           const OperationOptions& options) {
-  RedistributeOfRank shape(context.rank(), from, to, axes, {arrays.begin(), arrays.end()});
+                           const RedistributeOptions& options) {
+  RedistributeOfRank shape(context.rank(), from, to, axes, {arrays.begin(), arrays.end()}, options.scratch);
   std::vector<const void*> memory;
   for (const RedistributeArray& array : arrays) memory.insert(memory.end(), {array.from, array.to});
   state_ = std::make_shared<State>(context, description_of(context, shape, memory), options);

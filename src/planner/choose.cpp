@@ -333,6 +333,14 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
       offer = path.offer({machine, machine.cost(path.name), forces(wanted, path), move, src, dst, own, bytes_moved});
       if (const char* why_not = out_of_order(path, move); offer.usable && why_not != nullptr)
         offer = Offer::no(why_not);
+      const std::int64_t most = move.src_rank == move.dst_rank
+                                    ? 0
+                                    : problem.scratch_to(problem.rank == move.src_rank ? move.dst_rank : move.src_rank);
+      if (offer.usable && most > 0) {
+        const std::int64_t least = path.protocol->least_scratch(move, machine.constants);
+        if (least > most)
+          offer = Offer::no(fmt::format("needs {} bytes of scratch, of which it may have {}", least, most));
+      }
       const auto why = machine.unusable.find(path.name);
       if (offer.usable && why != machine.unusable.end()) offer = Offer::no(why->second);
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "tasuki/error.hpp"
@@ -91,6 +92,22 @@ std::map<int, std::int64_t> Composer::rounds() const {
   return rounds;
 }
 
+std::int64_t Problem::scratch_to(int peer) const {
+  const auto found = scratch_with.find(peer);
+  return found == scratch_with.end() ? 0 : found->second;
+}
+
+// Links in one direction between two ranks share what scratch they may have. Both ranks know the choices for it.
+std::int64_t Composer::scratch_of_link(const Move& first, int peer) const {
+  const std::int64_t all = problem_.scratch_to(peer);
+  if (all == 0) return 0;
+  std::set<const Path*> paths;
+  for (std::size_t i = 0; i < problem_.moves.size(); ++i)
+    if (problem_.moves[i].src_rank == first.src_rank && problem_.moves[i].dst_rank == first.dst_rank)
+      paths.insert(choices_[i].path);
+  return std::max<std::int64_t>(all / std::ssize(paths), 1);
+}
+
 int Composer::user_buffer(int rank, int buffer) {
   const UserRole& user = problem_.buffers[static_cast<std::size_t>(buffer)];
   Buffer b;
@@ -125,6 +142,7 @@ Link Composer::link(const std::vector<std::size_t>& moves, int number) {
     link.alternating = link.alternating && facts_.of(move.dst_rank, move.dst).ring == 2;
   }
   link.capacity = link.bytes();
+  link.scratch_most = scratch_of_link(first, link.peer);
   return link;
 }
 
@@ -203,6 +221,22 @@ void compose_links(Composer& composer) {
   }
 }
 
+namespace {
+
+void check_scratch(const Plan& plan, const Problem& problem) {
+  if (problem.scratch == 0) return;
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.role == Role::scratch && buffer.rank == plan.rank) bytes += buffer.bytes * buffer.ring;
+  if (bytes > problem.scratch)
+    throw Error(
+        fmt::format("rank {} needs {} bytes of scratch at least, but argument 'scratch' allows {}; allow more, or give "
+                    "memory that peers can map and a path that needs none (docs/paths.md)",
+                    plan.rank, bytes, problem.scratch));
+}
+
+}  // namespace
+
 Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
           const PassObserver& observer) {
   Builder builder(problem.operation, problem.rank, machine.size());
@@ -212,6 +246,7 @@ Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, co
   std::vector<bool> in_background;
   for (const std::string& name : plan.paths) in_background.push_back(path_named(name).in_background);
   run_passes(plan, in_background, observer);
+  check_scratch(plan, problem);
   return plan;
 }
 

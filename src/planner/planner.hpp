@@ -49,6 +49,12 @@ struct Problem {
   /// If moves were cut in parts: what they were before.
   std::shared_ptr<const std::vector<Move>> uncut;
   std::string remark;  ///< ends the table of `explain`: how the operation came to be laid out so
+  /// Bytes of scratch that the rank may have; 0: no limit. `emit` throws `Error` for a plan that needs more.
+  std::int64_t scratch = 0;
+  /// With a limit, by peer: bytes of scratch at either end that links between the two ranks may have in one direction.
+  /// Both ranks have the same.
+  std::map<int, std::int64_t> scratch_with = {};
+  std::int64_t scratch_to(int peer) const;  ///< 0: no limit
 };
 
 /// Facts about the user's buffers of a rank and its peers.
@@ -128,6 +134,7 @@ std::optional<Problem> in_parts(const Problem& problem, const DecisionsOf& decis
 std::vector<Choice> settle(const Problem& problem, const DecisionsOf& decisions_of);
 
 /// The plan, after the passes (plan/passes/pass.hpp). `observer` sees the plan as it was emitted and after every pass.
+/// Throws `Error` if it needs more scratch than the problem allows.
 Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
           const PassObserver& observer = {});
 
@@ -155,6 +162,8 @@ class Composer {
   int user_buffer(int rank, int buffer);
 
  private:
+  std::int64_t scratch_of_link(const Move& first, int peer) const;
+
   const Machine& machine_;
   const Problem& problem_;
   const Facts& facts_;

@@ -17,16 +17,20 @@ constexpr std::size_t kPartnerWithin = 64;  // moves that are looked at for one 
 // With a longer ring the sender of small messages can run further ahead, and looks at the counters less often. In host
 // memory a longer ring is also less in the caches of the core that writes it again: lines that the other core has read
 // meanwhile have to be taken from it.
-int ring_length(const Link& link, Home home) {
-  const Constants& c = *link.constants;
-  if (link.capacity <= c.eager_small) return static_cast<int>(c.eager_long_ring);
+int ring_length(std::int64_t capacity, const Constants& c, Home home) {
+  if (capacity <= c.eager_small) return static_cast<int>(c.eager_long_ring);
   if (home != Home::shared) return static_cast<int>(c.eager_short_ring);
-  return static_cast<int>(std::clamp(c.eager_epochs / link.capacity, c.eager_short_ring,
-                                     std::max(c.eager_short_ring, c.eager_most_epochs)));
+  return static_cast<int>(
+      std::clamp(c.eager_epochs / capacity, c.eager_short_ring, std::max(c.eager_short_ring, c.eager_most_epochs)));
 }
 
-std::int64_t slots(const Link& link) {
-  return std::max<std::int64_t>(link.constants->eager_ring / link.slot, 1);
+int ring_length(const Link& link, Home home) {
+  return ring_length(link.capacity, *link.constants, home);
+}
+
+// Whether a ring of whole epochs is more than the link may have.
+bool is_limited(const Link& link, Home home) {
+  return home == Home::shared && link.scratch_most > 0 && link.scratch_most < link.capacity * ring_length(link, home);
 }
 
 // Bytes of the cache lines of which only a part is moved.
@@ -130,12 +134,18 @@ std::int64_t EagerProtocol::slot_of(const Link& link) const {
     return move->shares_lines() || (move->chunk > 0 && move->bytes() / move->chunk > kMostSlices);
   };
   const std::int64_t slot = link.mutual ? c.eager_slot : c.eager_step;
+  if (is_limited(link, home_)) return std::min(slot, slot_within(link.scratch_most));
   if (home_ != Home::shared || link.capacity <= (link.mutual ? c.eager_large : slot) ||
       std::any_of(link.moves.begin(), link.moves.end(), needs_epochs)) {
     return 0;
   }
   const std::int64_t units = std::max(slot, link.capacity / kMostSlices) / kCutUnit;
   return std::max<std::int64_t>(units, 1) * kCutUnit;
+}
+
+std::int64_t EagerProtocol::least_scratch(const Move& move, const Constants& constants) const {
+  if (home_ == Home::shared) return kCutUnit;
+  return packed_bytes(move.copies, grain()) * ring_length(move.bytes(), constants, home_);
 }
 
 void EagerProtocol::open(Builder& builder, Link& link, int receiver) const {
@@ -156,12 +166,6 @@ int EagerProtocol::filled(Builder& builder, const Link& link, int writer, int ow
 
 int EagerProtocol::credit(Builder& builder, const Link& link, int writer, int owner) const {
   return builder.counter(Purpose::credit, link.number, owner, writer, home_ == Home::ll ? Home::device : home_);
-}
-
-// Where the bytes of the next slice are in the ring, less where they are among what the link packs in the round.
-std::int64_t EagerProtocol::place(Link& link, const Slice& slice) const {
-  if (link.slot == 0) return link.filled;
-  return link.slices++ % slots(link) * link.slot - slice.begin;
 }
 
 // The first slices use slots that the last ones of the epoch before have used.

@@ -16,7 +16,8 @@
 // that stays in the cache of the processor is faster than one that does not. Its slices use the slots in turn, and the
 // receiver gives credit for each. So a sender that is ahead waits inside an epoch; it is as far ahead as the slots are
 // many. One way the slots are smaller: the receiver begins to unpack when the first one is full.
-// Runs shorter than a cache line, and very many chunks, have a ring of whole epochs.
+// Runs shorter than a cache line, and very many chunks, have a ring of whole epochs, unless a limit for scratch forbids
+// it.
 //
 //   sender's lane:    { wait credit   put ...   signal filled } for each slice
 //   receiver's lane:  { wait filled   copy (reduce) ...   signal credit } for each slice
@@ -51,6 +52,7 @@ class EagerProtocol final : public Protocol {
   void open_recv(Builder& builder, Link& link) const override;
   void recv(Builder& builder, Link& link) const override;
   void close_recv(Builder& builder, Link& link) const override;
+  std::int64_t least_scratch(const Move& move, const Constants& constants) const override;
   /// Strided copies begin at multiples of this in the ring.
   std::int64_t grain() const override { return home_ == Home::ll ? kLLLineData : 1; }
 
@@ -58,7 +60,6 @@ class EagerProtocol final : public Protocol {
   std::vector<Slice> handed_over(const Link& link, std::int64_t rounds) const;
   void open(Builder& builder, Link& link, int receiver) const;
   std::int64_t slot_of(const Link& link) const;
-  std::int64_t place(Link& link, const Slice& slice) const;
   void await_slot(Builder& builder, Link& link) const;
   int filled(Builder& builder, const Link& link, int writer, int owner) const;
   int credit(Builder& builder, const Link& link, int writer, int owner) const;

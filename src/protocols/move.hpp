@@ -73,9 +73,10 @@ struct Link {
   std::int64_t capacity = 0;  ///< bytes of all rounds of a loop together: the size of the link's scratch
   /// bytes of the rounds before the current `send` or `recv`: where its part of the scratch begins
   std::int64_t filled = 0;
-  int scratch = -1;  ///< a buffer that the protocol keeps between its calls
-  // Of protocol `eager`, whose ring may have slots (protocols/eager.hpp).
-  std::int64_t slot = 0;    ///< bytes of a slot; 0: the ring has none
+  int scratch = -1;               ///< a buffer that the protocol keeps between its calls
+  std::int64_t scratch_most = 0;  ///< bytes of scratch that the link may have at either end; 0: no limit
+  // Of scratch that has slots, which slices use in turn.
+  std::int64_t slot = 0;    ///< bytes of a slot; 0: there are none
   std::int64_t slices = 0;  ///< handed over so far
   std::vector<int> early;   ///< the sender's waits for slots that slices of the epoch before have used
   /// A `recv` that may deliver a move by several commands calls this for each of them, in order.

@@ -110,6 +110,21 @@ int deliver(Builder& builder, const Link& link, std::size_t i, int source, std::
   return builder.copy(link.peer, source, link.dst[i], copies, source_step, builder.user_step());
 }
 
+std::int64_t slot_within(std::int64_t most) {
+  return std::max(most / 2 / kCutUnit, std::int64_t{1}) * kCutUnit;
+}
+
+std::int64_t slots(const Link& link) {
+  std::int64_t most = link.constants->eager_ring;
+  if (link.scratch_most > 0) most = std::min(std::max(most, 2 * link.slot), link.scratch_most);
+  return std::max<std::int64_t>(most / link.slot, 1);
+}
+
+std::int64_t place(Link& link, const Slice& slice) {
+  if (link.slot == 0) return link.filled;
+  return link.slices++ % slots(link) * link.slot - slice.begin;
+}
+
 std::vector<Slice> slices(const Link& link, std::int64_t most) {
   std::vector<Slice> all(1);
   most = std::max(most, kCutUnit);

@@ -18,6 +18,8 @@ class Protocol {
   virtual ~Protocol() = default;
   /// What a round of a link packs begins at a multiple of this in the link's scratch.
   virtual std::int64_t grain() const { return 1; }
+  /// Bytes of scratch that a link with this move needs at either end, whatever its limit is.
+  virtual std::int64_t least_scratch(const Move&, const Constants&) const { return 0; }
   virtual void open_send(Builder&, Link&) const {}
   virtual void send(Builder&, Link&) const = 0;
   virtual void close_send(Builder&, Link&) const {}
@@ -50,6 +52,15 @@ struct Slice {
   std::int64_t bytes = 0;
   std::vector<Part> parts;
 };
+
+/// Bytes of a slot where a link has at most `most` bytes of scratch: two slots if they fit, so that one is filled while
+/// the other is emptied.
+std::int64_t slot_within(std::int64_t most);
+
+/// Slots of the link's scratch, as many as are of use and allowed.
+std::int64_t slots(const Link& link);
+/// Where the bytes of the next slice are in the link's scratch, less where they are among what it packs in the round.
+std::int64_t place(Link& link, const Slice& slice);
 
 /// The link's moves, in order, as slices of at most `most` bytes (at least 64; blocks are cut at multiples of 64). Both
 /// ranks get the same slices.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -16,7 +17,38 @@ std::string redistribute_name(const std::vector<std::string>& arrays) {
   return fmt::format("redistribute {}", fmt::join(arrays, ","));
 }
 
+std::string complaint_about_scratch(std::int64_t scratch) {
+  if (scratch >= 0) return {};
+  return fmt::format("argument 'scratch' is {}; it must be 0 (no limit) or more bytes", scratch);
+}
+
+namespace {
+
+// In how many directions the rank and others deal with each other.
+std::int64_t ways_of(const RedistributeSides& sides, int rank) {
+  std::int64_t ways = 0;
+  for (const std::vector<CommonCells>& list : {sides.sent(rank), sides.received(rank)})
+    ways += std::ranges::count_if(list, [&](const CommonCells& cells) { return cells.rank != rank; });
+  return ways;
+}
+
+// A rank shares out what it may have evenly over all that it sends and receives, and takes a peer's share if that is
+// less.
+void limit(Problem& problem, const RedistributeSides& sides, std::int64_t scratch) {
+  if (scratch == 0) return;
+  problem.scratch = scratch;
+  const auto share_of = [&](int rank) {
+    return std::max<std::int64_t>(scratch / std::max<std::int64_t>(ways_of(sides, rank), 1), 1);
+  };
+  const std::int64_t own = share_of(problem.rank);
+  for (const int peer : peers_of(problem.moves, problem.rank))
+    problem.scratch_with[peer] = std::min(own, share_of(peer));
+}
+
+}  // namespace
+
 Problem redistribute_problem(const RedistributeSides& sides, const std::vector<std::string>& arrays, int rank,
+                             std::int64_t scratch,
                              const std::function<std::vector<RedistributeCells>(int rank)>& cells_of) {
   Problem problem;
   problem.operation = redistribute_name(arrays);
@@ -44,6 +76,7 @@ Problem redistribute_problem(const RedistributeSides& sides, const std::vector<s
   for (const CommonCells& cells : sides.received(rank))
     if (cells.rank != rank) add(cells, cells.rank, rank);
   problem.moves = moves.of(rank, [&](int of) -> const PeerBlocks& { return blocks[of]; });
+  limit(problem, sides, scratch);
   return problem;
 }
 
@@ -52,7 +85,10 @@ namespace {
 class JointRedistribute final : public EachRank {
  public:
   explicit JointRedistribute(const RedistributeShape& shape)
-      : sides_(shape.from, shape.to, shape.axes), memory_(shape.memory), shared_(shape.shared) {
+      : sides_(shape.from, shape.to, shape.axes),
+        memory_(shape.memory),
+        shared_(shape.shared),
+        scratch_(shape.scratch) {
     for (const ArrayShape& array : shape.arrays) {
       names_.push_back(array.name);
       bytes_.push_back(array.element_bytes);
@@ -87,7 +123,7 @@ class JointRedistribute final : public EachRank {
   }
 
   Problem problem_of(int rank) const override {
-    return redistribute_problem(sides_, names_, rank, [&](int of) { return cells_of(of); });
+    return redistribute_problem(sides_, names_, rank, scratch_, [&](int of) { return cells_of(of); });
   }
 
   RedistributeSides sides_;
@@ -95,6 +131,7 @@ class JointRedistribute final : public EachRank {
   std::vector<std::int64_t> bytes_;
   Memory memory_;
   bool shared_;
+  std::int64_t scratch_;
 };
 
 }  // namespace
@@ -106,6 +143,7 @@ std::shared_ptr<const JointShape> joint(const Machine& machine, const Redistribu
   for (const ArrayShape& array : redistribute.arrays)
     if (wrong.empty() && array.element_bytes < 1)
       wrong = fmt::format("array {}: an element has {} bytes; it must be at least 1", array.name, array.element_bytes);
+  if (wrong.empty()) wrong = complaint_about_scratch(redistribute.scratch);
   if (!wrong.empty()) throw Error("Redistribute: " + wrong);
   return std::make_shared<const JointRedistribute>(redistribute);
 }

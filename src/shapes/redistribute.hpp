@@ -1,6 +1,7 @@
 // Redistribute: what moving arrays from one distribution to another asks of the planner.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,8 +23,13 @@ std::string redistribute_name(const std::vector<std::string>& arrays);
 
 /// The problem of a rank. Its buffers are the source and the target of each array in turn; they begin where the range
 /// of the rank's cells does. `cells_of` is asked for the rank's own cells and for those of ranks that it deals with.
+/// `scratch`: bytes that each rank may have of it; 0: no limit.
 Problem redistribute_problem(const RedistributeSides& sides, const std::vector<std::string>& arrays, int rank,
+                             std::int64_t scratch,
                              const std::function<std::vector<RedistributeCells>(int rank)>& cells_of);
+
+/// Empty: nothing is wrong.
+std::string complaint_about_scratch(std::int64_t scratch);
 
 /// The redistribution among all ranks of a machine. Throws `Error` for a shape that cannot be.
 std::shared_ptr<const JointShape> joint(const Machine& machine, const RedistributeShape& redistribute);

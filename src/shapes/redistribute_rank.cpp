@@ -59,6 +59,7 @@ Agreed RedistributeOfRank::agreed() const {
   Agreed agreed{{"from", shown(from_)},
                 {"to", shown(to_)},
                 {"axes", fmt::format("{}", fmt::join(axes_, ", "))},
+                {"scratch", std::to_string(scratch_)},
                 {"number of arrays", std::to_string(arrays_.size())}};
   for (std::size_t a = 0; a < arrays_.size(); ++a) {
     agreed.emplace_back(fmt::format("name of array {}", a), arrays_[a].name);
@@ -71,6 +72,7 @@ Agreed RedistributeOfRank::agreed() const {
 std::string RedistributeOfRank::complaint(const Machine& machine) const {
   if (std::string wrong = complaint_about(from_, to_, axes_, machine.size()); !wrong.empty()) return wrong;
   if (arrays_.empty()) return "argument 'arrays' is empty; give at least one";
+  if (std::string wrong = complaint_about_scratch(scratch_); !wrong.empty()) return wrong;
   for (const MovedArray& array : arrays_) {
     std::string wrong;
     const std::int64_t given = array.source.cell.size();
@@ -127,8 +129,7 @@ Layout RedistributeOfRank::bytes_of(std::size_t buffer, bool written) const {
 std::string RedistributeOfRank::overlapping(std::size_t a, std::size_t b) const {
   return fmt::format(
       "{} and {} overlap in memory: this rank would receive into bytes that it sends or receives in the same "
-      "operation; "
-      "give memory that does not overlap",
+      "operation, and nothing moves in place; give memory that does not overlap",
       buffer_name(a), buffer_name(b));
 }
 
@@ -168,7 +169,7 @@ std::string RedistributeOfRank::misfit() const {
 }
 
 Problem RedistributeOfRank::problem(const Machine& /*machine*/) const {
-  return redistribute_problem(*sides_, names(), rank_, [&](int rank) { return cells_.at(rank); });
+  return redistribute_problem(*sides_, names(), rank_, scratch_, [&](int rank) { return cells_.at(rank); });
 }
 
 }  // namespace tasuki

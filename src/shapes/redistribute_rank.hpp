@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,8 +17,14 @@ namespace tasuki {
 /// A redistribution as one rank asks for it. Its buffers are the source and the target of each array in turn.
 class RedistributeOfRank final : public RankShape {
  public:
-  RedistributeOfRank(int rank, ArraySide from, ArraySide to, std::vector<int> axes, std::vector<MovedArray> arrays)
-      : rank_(rank), from_(std::move(from)), to_(std::move(to)), axes_(std::move(axes)), arrays_(std::move(arrays)) {}
+  RedistributeOfRank(int rank, ArraySide from, ArraySide to, std::vector<int> axes, std::vector<MovedArray> arrays,
+                     std::int64_t scratch)
+      : rank_(rank),
+        from_(std::move(from)),
+        to_(std::move(to)),
+        axes_(std::move(axes)),
+        arrays_(std::move(arrays)),
+        scratch_(scratch) {}
   std::string operation() const override { return "Redistribute"; }
   std::string name() const override;
   Agreed agreed() const override;
@@ -42,6 +49,7 @@ class RedistributeOfRank final : public RankShape {
   ArraySide from_, to_;
   std::vector<int> axes_;
   std::vector<MovedArray> arrays_;
+  std::int64_t scratch_;
   // Once listed.
   std::optional<RedistributeSides> sides_;
   std::vector<CommonCells> sent_, received_;

@@ -49,6 +49,15 @@ static void check_cuts(tasuki_context ranks, int rank, int size) {
   for (int i = 0; i < extent; ++i) CHECK(whole[i] == 7 * i);
   CHECK_OK(tasuki_operation_free(&gather));
 
+  tasuki_redistribute_options options = TASUKI_REDISTRIBUTE_OPTIONS_INIT;
+  options.scratch = -5;
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "argument 'scratch' is -5; it must be 0 (no limit) or more bytes",
+              tasuki_redistribute_create(ranks, &from, &to, 1, &array, NULL, &options, &gather));
+  options.scratch = 10000;
+  CHECK_OK(tasuki_redistribute_create(ranks, &from, &to, 1, &array, NULL, &options, &gather));
+  check_operation(gather);
+  CHECK_OK(tasuki_operation_free(&gather));
+
   from.ndims = 0;
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'from.ndims' is 0; 1 to 7 are possible",
               tasuki_redistribute_create(ranks, &from, &to, 1, &array, NULL, NULL, &gather));

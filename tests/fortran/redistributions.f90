@@ -148,6 +148,8 @@ contains
     array(1) = tasuki_moved_array(8, c_loc(memory), c_loc(memory))
     call tasuki_redistribute_create(none, ranks, from, to, array, axes=[1], stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'axes needs an entry for each dimension')
+    call tasuki_redistribute_create(none, ranks, from, to, array, scratch=-1_int64, stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, "argument 'scratch' is -1; it must be 0")
     array(1)%target_strides = [8]
     call tasuki_redistribute_create(none, ranks, from, to, array, stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'target_strides')

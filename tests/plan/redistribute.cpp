@@ -239,6 +239,76 @@ TEST_CASE("random redistributions are sound on every path") {
   }
 }
 
+TEST_CASE("random redistributions keep to a limit for scratch, or say what they need") {
+  int refused = 0;
+  for (unsigned seed = 2000; seed < 2030; ++seed) {
+    for (const char* path : {"auto", "mpi", "shared:eager,mpi", "shared:eager", "shared:put,mpi"}) {
+      CAPTURE(seed);
+      CAPTURE(path);
+      Random random(seed);
+      const int ranks = 1 + static_cast<int>(random.up_to(4));
+      RedistributeShape shape = random_shape(random, ranks);
+      shape.arrays = {{"u", 8}, {"v", 3}};
+      shape.shared = seed % 3 == 0;
+      shape.path = path;
+      // A link's share is 64 bytes at least where a rank has 1024 for all: at most 2 (ranks - 1) ways, 2 paths each.
+      shape.scratch = seed % 4 == 0 ? 1 + random.up_to(300) : 1024 + random.up_to(2000);
+      std::vector<Plan> plans;
+      try {
+        plans = plan(Machine::uniform(ranks, 5, 5), shape).plans();
+      } catch (const Error& error) {
+        const std::string said = error.what();
+        INFO(said);
+        REQUIRE(shape.scratch < 1024);
+        CHECK(said.find("of scratch") != std::string::npos);
+        ++refused;
+        continue;
+      }
+      const VerifyReport report = verify(plans);
+      INFO(report.text());
+      CHECK(report.ok());
+      for (const Plan& one : plans) {
+        std::int64_t scratch = 0;
+        for (const Buffer& buffer : one.buffers)
+          if (buffer.role == Role::scratch && buffer.rank == one.rank) scratch += buffer.bytes * buffer.ring;
+        CHECK(scratch <= shape.scratch);
+      }
+    }
+  }
+  CHECK(refused > 0);
+}
+
+TEST_CASE("a piece larger than the scratch travels in slices that use it in turn") {
+  RedistributeShape shape;
+  shape.from.array = {{64, 64, 8}, {DimDistribution::block(2), DimDistribution::whole(), DimDistribution::whole()}};
+  shape.to.array = {{64, 64, 8}, {DimDistribution::whole(), DimDistribution::block(2), DimDistribution::whole()}};
+  for (const char* path : {"mpi", "shared:eager"}) {
+    CAPTURE(path);
+    shape.path = path;
+    shape.scratch = 0;
+    const Machine machine = Machine::uniform(2, 2, 2);
+    const auto scratch_of = [](const Plan& one) {
+      std::int64_t bytes = 0;
+      for (const Buffer& buffer : one.buffers)
+        if (buffer.role == Role::scratch && buffer.rank == one.rank) bytes += buffer.bytes * buffer.ring;
+      return bytes;
+    };
+    const std::int64_t piece = 32 * 32 * 8 * 8;  // bytes to the other rank
+    CHECK(scratch_of(plan(machine, shape).plan(0)) >= piece);
+    shape.scratch = 10000;
+    const auto plans = plan(machine, shape).plans();
+    const VerifyReport report = verify(plans);
+    INFO(report.text());
+    CHECK(report.ok());
+    CHECK(scratch_of(plans[0]) <= 10000);
+    CHECK(scratch_of(plans[0]) > 1000);
+    shape.scratch = -1;
+    CHECK(said(shape, 2) == "Redistribute: argument 'scratch' is -1; it must be 0 (no limit) or more bytes");
+    shape.scratch = 100;
+    CHECK(said(shape, 2).find("of scratch") != std::string::npos);
+  }
+}
+
 TEST_CASE("pencils of many ranks are small, sound by neighbourhoods, and predicted") {
   RedistributeShape shape;
   const auto pencils = [](int across, int along_dim) {

@@ -139,8 +139,9 @@ RANK_TEST("random arrays move to random distributions, over every path and engin
     Random own(static_cast<unsigned>(number) * 100 + static_cast<unsigned>(ctx.rank()));
     LocalDoubles before(own, from.array.local(ctx.rank()));
     LocalDoubles after(own, to.array.local(ctx.rank()));
-    OperationOptions options;
+    RedistributeOptions options;
     options.path = paths[number % paths.size()];
+    if (number % 3 == 2) options.scratch = 4096;  // less than rings take
     if (options.path != "auto" && options.path != "mpi") options.path += ",shared:eager";
     options.engine = number % 2 == 0 ? "inline" : "thread";
     CAPTURE(number);
@@ -176,6 +177,49 @@ RANK_TEST("random arrays move to random distributions, over every path and engin
       });
       CHECK(right);
       CHECK(std::ranges::count_if(after.values, [](double value) { return value != -1; }) == inside);
+    }
+  }
+}
+
+RANK_TEST("random permuted arrays move with little scratch, as with much") {
+  Random random(90);
+  const int n = ctx.size();
+  const ArraySide slabs{
+      {{40, 31, 12}, {DimDistribution::block(n), DimDistribution::whole(), DimDistribution::whole()}}};
+  const ArraySide dealt{
+      {{31, 12, 40}, {DimDistribution::cyclic(n, 3), DimDistribution::whole(), DimDistribution::whole()}}};
+  const std::vector<int> axes{1, 2, 0};
+  for (const std::string& path : host_paths(ctx)) {
+    for (const std::int64_t scratch : {std::int64_t{2} * n * 64, std::int64_t{2} * n * 500, std::int64_t{1} << 20}) {
+      CAPTURE(path);
+      CAPTURE(scratch);
+      LocalDoubles before(random, slabs.array.local(ctx.rank()));
+      LocalDoubles after(random, dealt.array.local(ctx.rank()));
+      RedistributeOptions options;
+      options.path = path == "auto" || path == "mpi" ? path : path + ",shared:eager";
+      options.scratch = scratch;
+      const RedistributeArray array(MovedArray{"u", before.local(), after.local()}, before.values.data(),
+                                    after.values.data());
+      Redistribute operation(ctx, slabs, dealt, {array}, axes, options);
+      check_plan(operation);
+      std::int64_t taken = 0;
+      for (const Buffer& buffer : operation.plan().buffers)
+        if (buffer.role == Role::scratch && buffer.rank == ctx.rank()) taken += buffer.bytes * buffer.ring;
+      CHECK(taken <= scratch);
+      for (int epoch = 1; epoch <= 3; ++epoch) {
+        before.for_each([&](const Numbers& local, double& value) {
+          value = value_at(global_index(slabs.array, ctx.rank(), local), epoch);
+        });
+        std::ranges::fill(after.values, -1.0);
+        operation.start();
+        operation.wait();
+        bool right = true;
+        after.for_each([&](const Numbers& local, double& value) {
+          const Numbers at_target = global_index(dealt.array, ctx.rank(), local);
+          right = right && value == value_at({at_target[2], at_target[0], at_target[1]}, epoch);
+        });
+        CHECK(right);
+      }
     }
   }
 }
@@ -248,6 +292,21 @@ RANK_TEST("redistributions that cannot be are named on every rank") {
   RedistributeArray nothing(in, out);
   if (last) nothing.to = nullptr;
   CHECK(said(slabs, dealt, {nothing}).find("the target of array array is null") != std::string::npos);
+  RedistributeOptions little;
+  little.scratch = 1;
+  little.path = "mpi";
+  if (n > 1 && !runtime_of(ctx).topology().threads) {
+    const ArraySide blocks{{{40 * n}, {DimDistribution::block(n)}}};
+    const ArraySide turns{{{40 * n}, {DimDistribution::cyclic(n)}}};
+    const std::vector<double> before(40);
+    std::vector<double> after(40);
+    CHECK(error_of([&] {
+            Redistribute(ctx, blocks, turns, {{before, after}}, {}, little);
+          }).find("of scratch") != std::string::npos);
+  }
+  little.scratch = -3;
+  CHECK(error_of([&] { Redistribute(ctx, slabs, dealt, plain, {}, little); }).find("argument 'scratch' is -3") !=
+        std::string::npos);
   RedistributeArray same(in, out);
   if (last) same.to = in.data();
   CHECK(said(slabs, dealt, {same}).find("overlap in memory") != std::string::npos);

@@ -189,7 +189,7 @@ def redistribute(context, options: dict, force: dict):
         return tasuki.shared_array(context, shape, dtype) if options["shared"] else numpy.zeros(shape, dtype)
 
     sides = [({name: local(side) for name in options["fields"]}, side) for side in sides_of(options)]
-    return tasuki.Redistribute(context, *sides, axes=options["axes"], **force)
+    return tasuki.Redistribute(context, *sides, axes=options["axes"], scratch=options["scratch"], **force)
 
 
 def predicted(prediction: tasuki.Prediction) -> dict:

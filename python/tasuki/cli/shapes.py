@@ -306,6 +306,12 @@ redistribute_options = together(
         show_default=True,
         help="How many, or their names: p,q.",
     ),
+    click.option(
+        "--scratch",
+        type=click.IntRange(0, LONG_MOST),
+        default=0,
+        help="Bytes that a rank may have to pack or stage what moves; 0: no limit.",
+    ),
     dtype_option,
     memory_option,
     COLLECTIVE_OPTIONS["shared"],
@@ -425,7 +431,7 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
             *sides_of(options),
             options["fields"],
             numpy_type(options["dtype"]),
-            **{key: options[key] for key in ("axes", "memory", "shared", "path")},
+            **{key: options[key] for key in ("axes", "memory", "shared", "path", "scratch")},
         )
     if kind in NEIGHBOURS:
         keys = ("count", "split", "periodic", "memory", "shared", "path")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -137,6 +139,34 @@ def test_from_some_ranks_to_others_and_back(context, seed):
             np.testing.assert_array_equal(b, whole.transpose(axes)[np.ix_(*b_side.indices(me))])
         back.run()
         np.testing.assert_array_equal(c, a)
+
+
+@pytest.mark.parametrize("path", ["auto", "mpi", "shared:eager"])
+def test_a_limit_for_scratch(context, path):
+    """With little memory to pack into pieces travel in slices; with almost none there is an error."""
+    n, me = context.size, context.rank
+    slabs = tasuki.ArrayDistribution((60, 50, 9), (n, 1, 1))
+    dealt = tasuki.ArrayDistribution((50, 9, 60), (("cyclic", n, 4), 1, 1))
+    a, b = np.zeros(slabs.local_shape(me)), np.zeros(dealt.local_shape(me))
+    whole = np.arange(60.0 * 50 * 9).reshape(60, 50, 9)
+    little = 4000 * n
+    options = {"path": path} if n > 1 else {}
+    operation = checked(tasuki.Redistribute(context, (a, slabs), (b, dealt), axes=(1, 2, 0), scratch=little, **options))
+    for turn in range(TURNS):
+        a[:] = whole[np.ix_(*slabs.indices(me))] + turn
+        operation.run()
+        np.testing.assert_array_equal(b, (whole.transpose(1, 2, 0) + turn)[np.ix_(*dealt.indices(me))])
+    of_plan = json.loads(operation.plan.json())["buffers"]  # without what is 0, and scratch without its role
+    taken = [b.get("bytes", 0) * b.get("ring", 1) for b in of_plan if "role" not in b and b.get("rank", 0) == me]
+    assert sum(taken) <= little and (taken or n == 1 or path == "auto")
+    with pytest.raises(tasuki.Error, match="argument 'scratch' is -1; it must be 0"):
+        tasuki.Redistribute(context, (a, slabs), (b, dealt), axes=(1, 2, 0), scratch=-1)
+    if n > 1:
+        with pytest.raises(tasuki.Error, match="argument 'scratch' differs between ranks"):
+            tasuki.Redistribute(context, (a, slabs), (b, dealt), axes=(1, 2, 0), scratch=1000 * (me + 1))
+    if n > 1 and path != "auto":
+        with pytest.raises(tasuki.Error, match="of scratch"):
+            tasuki.Redistribute(context, (a, slabs), (b, dealt), axes=(1, 2, 0), scratch=10, **options)
 
 
 def test_several_arrays_gathered_to_one_rank(context):
