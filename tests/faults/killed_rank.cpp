@@ -6,15 +6,18 @@
 //   killed_rank VICTIM PATH ENGINE MEMORY HOW [DEADLINE]
 //
 // HOW: `wait`, or `test` for a loop of tests; `kernel` and `messages` exchange in kernels on threads of the host, by
-// the halo and by messages, and another thread kills the rank, wherever it is. For collectives see
-// killed_collective.cpp.
+// the halo and by messages, and another thread kills the rank, wherever it is; `exchange` and `redistribute` wait for
+// operations of these kinds in place of the halo. For collectives see killed_collective.cpp.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -43,6 +46,39 @@ TASUKI_KERNEL void sends(device::Messages m, double* memory) {
   }
 }
 
+// Of the cells of a field; a redistribution moves those of `from` to `to`.
+std::unique_ptr<tasuki::Operation> made(const tasuki::Context& ctx, std::string_view how,
+                                        const tasuki::Field<double>& from, const tasuki::Field<double>& to,
+                                        const std::string& path, const std::string& engine) {
+  if (how == "exchange") {  // along a ring, of every other cell
+    tasuki::ExchangeOptions options;
+    options.path = path;
+    options.engine = engine;
+    tasuki::ExchangeEntry right{(ctx.rank() + 1) % ctx.size()}, left{(ctx.rank() + ctx.size() - 1) % ctx.size()};
+    for (std::int64_t cell = 0; cell < 64; ++cell) {
+      right.send.push_back(2 * cell);
+      left.receive.push_back(2 * cell + 1);
+    }
+    return std::make_unique<tasuki::Exchange>(ctx, std::vector{tasuki::ExchangeField(from.data(), 128)},
+                                              std::vector{right, left}, options);
+  }
+  if (how == "redistribute") {
+    using Dim = tasuki::DimDistribution;
+    tasuki::RedistributeOptions options;
+    options.path = path;
+    options.engine = engine;
+    const tasuki::ArraySide blocks{{{128 * ctx.size()}, {Dim::block(ctx.size())}}};
+    const tasuki::ArraySide dealt{{{128 * ctx.size()}, {Dim::cyclic(ctx.size(), 3)}}};
+    return std::make_unique<tasuki::Redistribute>(ctx, blocks, dealt,
+                                                  std::vector{tasuki::RedistributeArray(from.data(), to.data())},
+                                                  std::vector<int>{}, options);
+  }
+  tasuki::HaloOptions options;
+  options.path = path;
+  options.engine = engine;
+  return std::make_unique<tasuki::Halo>(tasuki::HaloField(from), options);
+}
+
 void kill_soon() {
   std::thread([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(137));
@@ -63,11 +99,11 @@ int main(int argc, char** argv) {
     return 0;
   }
   const tasuki::Grid grid(ctx, {64 * ctx.size(), 33}, {.split = {ctx.size(), 1}});
-  const tasuki::Field<double> u(grid, {.name = "u", .memory = on_gpu ? tasuki::Memory::device : tasuki::Memory::host});
-  tasuki::HaloOptions options;
-  options.path = argv[2];
-  options.engine = argv[3];
-  tasuki::Halo exchange(tasuki::HaloField(u), options);
+  const tasuki::Memory where = on_gpu ? tasuki::Memory::device : tasuki::Memory::host;
+  const tasuki::Field<double> u(grid, {.name = "u", .memory = where});
+  const tasuki::Field<double> v(grid, {.name = "v", .memory = where});
+  const std::unique_ptr<tasuki::Operation> operation = made(ctx, argv[5], u, v, argv[2], argv[3]);
+  tasuki::Operation& exchange = *operation;
   auto begin = std::chrono::steady_clock::now();
   try {
     if (std::string_view(argv[5]) == "kernel") {
@@ -77,7 +113,7 @@ int main(int argc, char** argv) {
     }
     if (std::string_view(argv[5]) == "messages") {
       tasuki::MessagesOptions how;
-      how.path = options.path;
+      how.path = argv[2];
       const tasuki::Messages messages(ctx, how);
       std::vector<double> memory(128);
       auto running = tasuki::launch_resident(ctx, {}, sends, messages.device(), memory.data());

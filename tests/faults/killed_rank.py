@@ -46,8 +46,14 @@ WAYS = (
     ("shared", "inline", "host", "kernel"),
     ("mpi", "inline", "host", "kernel"),
     ("mpi", "inline", "host", "messages"),
+    ("shared", "inline", "host", "exchange"),
+    ("mpi", "thread", "host", "exchange"),
+    ("shared", "thread", "host", "redistribute"),
+    ("mpi", "inline", "host", "redistribute"),
     ("peer", "stream", "device", "wait"),
     ("mpi", "stream", "device", "wait"),
+    ("peer", "stream", "device", "exchange"),
+    ("peer", "stream", "device", "redistribute"),
 )
 
 

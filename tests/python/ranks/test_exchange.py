@@ -150,6 +150,37 @@ def test_random_graphs(context, op, data):
     operation.free()
 
 
+@pytest.mark.parametrize("op", ["", "sum"])
+def test_a_long_list(context, op):
+    """Scattered, from the first rank to the last one, beside short ones around the ring; the last rank owns nothing."""
+    n, me = context.size, context.rank
+    rng = np.random.default_rng(5)
+    owned = [0 if 0 < rank == n - 1 else 120_000 + rank for rank in range(n)]
+    messages = [(0, rng.permutation(owned[0])[: 30_000 if op else 100_000], n - 1)]
+    messages += [(r, np.arange(r, 3000, 7), (r + 1) % n) for r in range(n) if owned[r]]
+    cells, ghosts = list(owned), []
+    for _, sent, taker in messages:
+        ghosts.append(rng.permutation(len(sent)) + cells[taker])
+        cells[taker] += len(sent)
+    entries: list[tuple] = [(taker, sent, None) for owner, sent, taker in messages if owner == me]
+    entries += [(owner, None, g) for (owner, _, taker), g in zip(messages, ghosts, strict=True) if taker == me]
+    u = tasuki.shared_array(context, (cells[me],), "int32") if op else np.zeros(cells[me], "int32")
+    options = {"reverse": True, "op": op} if op else {}
+    operation = checked(tasuki.Exchange(context, u, entries, **options))
+    for turn in range(TURNS):
+        values = [(np.arange(cells[r]) * 31 + 7 * r + turn) % 1009 for r in range(n)]
+        old = [of_rank.copy() for of_rank in values]
+        u[:] = values[me]
+        for (owner, sent, taker), received in zip(messages, ghosts, strict=True):
+            if op:
+                values[owner][sent] += old[taker][received]
+            else:
+                values[taker][received] = old[owner][sent]
+        operation.run()
+        np.testing.assert_array_equal(u, values[me])
+    operation.free()
+
+
 def test_a_mesh_by_name(context):
     n, me = context.size, context.rank
     for scrambled in (True, False):
