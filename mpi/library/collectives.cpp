@@ -1,14 +1,17 @@
-// Alltoallw and Neighbor_alltoallw, whose blocks each go from one rank to one rank: packed blocks take the place of
-// typed ones, on each rank as it is faster there. Other collectives may cut a message by its type, which all ranks must
+// Alltoallw and Neighbor_alltoallw, whose blocks each go from one rank to one rank: in shared memory, once all ranks of
+// the communicator have agreed to that (exchange.hpp); else packed blocks take the place of typed ones, on each rank as
+// it is faster there. Other collectives may cut a message by its type, which all ranks must
 // then do alike, and are left to MPI.
 #include <climits>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "exchange.hpp"
 #include "hook.hpp"
 #include "typed.hpp"
 
@@ -20,12 +23,12 @@ using namespace tasuki::mpi;
 class Absolute {
  public:
   template <class Count>
-  Absolute(const char* name, const void* caller, const void* buffer, std::span<const Count> how_many,
-           std::span<const MPI_Aint> displacements, std::span<const MPI_Datatype> given) {
-    typed_.reserve(how_many.size());
-    for (std::size_t i = 0; i < how_many.size(); ++i) {
+  Absolute(const char* name, const void* caller, const std::vector<int>& peers, const void* buffer,
+           const Count* how_many, const MPI_Aint* displacements, const MPI_Datatype* given) {
+    typed_.reserve(peers.size());
+    for (std::size_t i = 0; i < peers.size(); ++i) {
       const auto* at = reinterpret_cast<const void*>(reinterpret_cast<MPI_Aint>(buffer) + displacements[i]);
-      Typed& one = typed_.emplace_back(name, caller, at, how_many[i], given[i], false);
+      Typed& one = typed_.emplace_back(name, caller, at, how_many[i], given[i], peers[i] < 0);
       one.choose();
       one.note();
       changed_ = changed_ || one.changed();
@@ -55,44 +58,42 @@ class Absolute {
   bool changed_ = false, fits_ = true;
 };
 
-// How many ranks send to this one and are sent to; false if the communicator has no neighbours.
-bool degrees(MPI_Comm comm, int& in, int& out) {
-  int kind = MPI_UNDEFINED;
-  if (comm == MPI_COMM_NULL || PMPI_Topo_test(comm, &kind) != MPI_SUCCESS) return false;
-  if (kind == MPI_CART) {
-    int dimensions = 0;
-    PMPI_Cartdim_get(comm, &dimensions);
-    in = out = 2 * dimensions;
-  } else if (kind == MPI_GRAPH) {
-    int rank = 0;
-    PMPI_Comm_rank(comm, &rank);
-    PMPI_Graph_neighbors_count(comm, rank, &in);
-    out = in;
-  } else if (kind == MPI_DIST_GRAPH) {
-    int weighted = 0;
-    PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
-  } else {
-    return false;
-  }
-  return true;
+template <class Count>
+std::span<const Count> view(const Count* first, std::size_t count) {
+  return {first, count};
 }
 
-template <class Count>
-std::span<const Count> view(const Count* first, int count) {
-  return {first, static_cast<std::size_t>(count)};
+template <class Count, class At>
+std::vector<Whole> wholes(const void* buffer, std::span<const Count> counts, std::span<const At> at,
+                          const MPI_Datatype* types) {
+  std::vector<Whole> all(counts.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {reinterpret_cast<void*>(reinterpret_cast<MPI_Aint>(buffer) + static_cast<MPI_Aint>(at[i])), counts[i],
+              types[i]};
+  return all;
 }
 
 template <class Original, class Count>
 int neighbor_alltoallw(const char* name, const void* caller, Original original, const void* out,
                        const Count* out_counts, const MPI_Aint* out_at, const MPI_Datatype* out_types, void* in,
                        const Count* in_counts, const MPI_Aint* in_at, const MPI_Datatype* in_types, MPI_Comm comm) {
-  int sources = 0, targets = 0;
   const auto by_mpi = [&] {
     return original(out, out_counts, out_at, out_types, in, in_counts, in_at, in_types, comm);
   };
-  if (!session_runs() || !degrees(comm, sources, targets)) return by_mpi();
-  const Absolute sent(name, caller, out, view(out_counts, targets), view(out_at, targets), view(out_types, targets));
-  const Absolute received(name, caller, in, view(in_counts, sources), view(in_at, sources), view(in_types, sources));
+  if (!session_runs() || comm == MPI_COMM_NULL) return by_mpi();
+  Exchange* exchange = exchange_of(comm, Exchange::Kind::neighbours);
+  const std::optional<Peers> found = exchange == nullptr ? neighbours_of(comm) : std::nullopt;
+  if (exchange == nullptr && !found) return by_mpi();
+  const Peers& peers = exchange != nullptr ? exchange->peers() : *found;
+  const std::size_t targets = peers.targets.size(), sources = peers.sources.size();
+  if (exchange != nullptr) {
+    const std::vector<Whole> sends = wholes(out, view(out_counts, targets), view(out_at, targets), out_types);
+    const std::vector<Whole> receives = wholes(in, view(in_counts, sources), view(in_at, sources), in_types);
+    if (!sound(sends) || !sound(receives)) return by_mpi();
+    if (exchange->enter()) return exchange->run(name, caller, sends, receives);
+  }
+  const Absolute sent(name, caller, peers.targets, out, out_counts, out_at, out_types);
+  const Absolute received(name, caller, peers.sources, in, in_counts, in_at, in_types);
   if ((!sent.changed() && !received.changed()) || !sent.fits() || !received.fits()) return by_mpi();
   sent.pack();
   const int result =
@@ -179,10 +180,17 @@ int alltoallw(const char* name, const void* caller, Original original, const voi
   const auto by_mpi = [&] {
     return original(out, out_counts, out_at, out_types, in, in_counts, in_at, in_types, comm);
   };
-  int ranks = 0, inter = 0;
+  int size = 0, inter = 0;
   if (!session_runs() || comm == MPI_COMM_NULL || out == MPI_IN_PLACE ||
-      PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter != 0 || PMPI_Comm_size(comm, &ranks) != MPI_SUCCESS)
+      PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter != 0 || PMPI_Comm_size(comm, &size) != MPI_SUCCESS)
     return by_mpi();
+  const auto ranks = static_cast<std::size_t>(size);
+  if (Exchange* exchange = exchange_of(comm, Exchange::Kind::all)) {
+    const std::vector<Whole> sends = wholes(out, view(out_counts, ranks), view(out_at, ranks), out_types);
+    const std::vector<Whole> receives = wholes(in, view(in_counts, ranks), view(in_at, ranks), in_types);
+    if (!sound(sends) || !sound(receives)) return by_mpi();
+    if (exchange->enter()) return exchange->run(name, caller, sends, receives);
+  }
   const Joined sent(name, caller, out, view(out_counts, ranks), view(out_at, ranks), view(out_types, ranks));
   const Joined received(name, caller, in, view(in_counts, ranks), view(in_at, ranks), view(in_types, ranks));
   const bool packs_out = sent.packs() && sent.possible();

@@ -4,11 +4,14 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 namespace tasuki::mpi {
+
+class Exchange;
 
 /// Kept as long as the communicator, and as long as a persistent request needs it.
 struct Comm : std::enable_shared_from_this<Comm> {
@@ -17,6 +20,7 @@ struct Comm : std::enable_shared_from_this<Comm> {
   bool wild = false;         ///< this rank has let receives match in an order that is not counted
   bool ended = false;        ///< the program has freed it
   std::uint64_t made = 0;    ///< communicators made of it
+  std::array<std::shared_ptr<Exchange>, 2> exchanges;  ///< by `Exchange::Kind`, once it has called such a collective
 };
 
 /// Null if the communicator was made in a way that is not followed.

@@ -72,13 +72,6 @@ int type_ended(MPI_Datatype handle, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// Whether MPI would take the type in a call: it exists and is committed.
-bool usable(MPI_Datatype handle) {
-  int position = 0;
-  char nothing = 0;
-  return PMPI_Pack(&nothing, 0, handle, &nothing, 1, &position, session().own) == MPI_SUCCESS;
-}
-
 int combiner_of(MPI_Datatype handle) {
   int combiner = MPI_COMBINER_NAMED;
 #if MPI_VERSION >= 4
@@ -135,11 +128,35 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 }  // namespace
 
-const Type& type_of(MPI_Datatype handle) {
-#ifndef OPEN_MPI
+bool usable(MPI_Datatype handle) {
+  int position = 0;
+  char nothing = 0;
+  return handle != MPI_DATATYPE_NULL &&
+         PMPI_Pack(&nothing, 0, handle, &nothing, 1, &position, session().own) == MPI_SUCCESS;
+}
+
+std::int64_t segment_bytes(std::int64_t message_bytes) {
+  constexpr std::int64_t kLeast = 4 << 10, kPieces = 8, kLine = 64;
+  return std::clamp(message_bytes / kPieces / kLine * kLine, kLeast, kMostSegment);
+}
+
+namespace {
+bool is_basic([[maybe_unused]] MPI_Datatype handle) {
+#ifdef OPEN_MPI
+  return false;
+#else
   constexpr unsigned kBuiltin = 1;  // the kind of handle that MPICH's basic types have
-  if (static_cast<unsigned>(handle) >> 30 == kBuiltin) return kPlain;
+  return static_cast<unsigned>(handle) >> 30 == kBuiltin;
 #endif
+}
+}  // namespace
+
+bool runs_of_bytes(const Type& type, MPI_Datatype handle) {
+  return is_basic(handle) ? handle != MPI_DATATYPE_NULL : type.handle == handle && type.plain && type.unknown.empty();
+}
+
+const Type& type_of(MPI_Datatype handle) {
+  if (is_basic(handle)) return kPlain;
   Recent& seen = recent != nullptr ? *recent : make_recent();
   const std::uintptr_t key = key_of(handle);
   Recent::Entry& entry = seen.types[(key ^ key >> 6 ^ key >> 12) % seen.types.size()];
@@ -200,8 +217,7 @@ void Counted::unpack_part(const std::byte* packed, std::int64_t begin, std::int6
 
 const std::vector<Packer>& Counted::segments() const {
   std::call_once(cut_, [this] {
-    constexpr std::int64_t kLeast = 4 << 10, kMost = 32 << 10, kPieces = 8, kLine = 64;
-    const std::int64_t each = std::clamp(bytes() / kPieces / kLine * kLine, kLeast, kMost);
+    const std::int64_t each = segment_bytes(bytes());
     const Sequence sequence(layout);
     for (std::int64_t begin = 0; begin < bytes(); begin += each)
       segments_.emplace_back(sequence.part(begin, std::min(each, bytes() - begin)));

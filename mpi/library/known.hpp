@@ -84,6 +84,13 @@ struct Type {
 
 /// The type of a handle. Never null: handles that mean nothing have a plain type, so that MPI finds the fault itself.
 const Type& type_of(MPI_Datatype handle);
+/// Whether elements of the handle, whose `type_of` is plain, are known to be runs of bytes.
+bool runs_of_bytes(const Type& type, MPI_Datatype handle);
+/// Whether MPI would take the type in a call: it exists and is committed.
+bool usable(MPI_Datatype handle);
+/// Of how many bytes the segments of a message are, but for the last: the same on both sides.
+std::int64_t segment_bytes(std::int64_t message_bytes);
+inline constexpr std::int64_t kMostSegment = 32 << 10;
 /// Stays valid while the type lives.
 const std::shared_ptr<Counted>& counted(const Type& type, std::int64_t count);
 

@@ -160,7 +160,7 @@ bool pending(Message* message) {
 
 void await_apart(Message* message) {
   if (!pending(message)) return;
-  SenderWait wait(message->standing->sender);
+  RankWait wait(message->standing->sender);
   constexpr int kSpins = 200;
   for (int turn = 1; pending(message); ++turn) {
     wait.turn();

@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "channel.hpp"
 #include "fill_prices.hpp"
 #include "scratch.hpp"
 #include "session.hpp"
@@ -56,16 +57,17 @@ struct alignas(64) Posting {
 
 namespace {
 
-constexpr std::uint64_t kVersion = 0x7461737569000003;  // of this file's structures
+constexpr std::uint64_t kVersion = 0x7461737569000004;  // of this file's structures
 constexpr std::size_t kPostings = 64;
 constexpr std::size_t kEntries = 64;
 constexpr std::int64_t kRing = 16 << 20;
-constexpr std::int64_t kHeader = 4096;
 
 struct Header {
   std::atomic<std::uint64_t> version;
   std::int32_t ranks, rank;
+  alignas(64) Agreements agreements;
 };
+constexpr std::int64_t kHeader = (sizeof(Header) + 4095) / 4096 * 4096;
 
 struct Box {                            // of one sender
   std::atomic<std::int32_t> process;    // the sender's
@@ -75,7 +77,7 @@ struct Box {                            // of one sender
       drained;  // pieces of the ring, in the order in which they were given
 };
 constexpr std::int64_t kBoard = (sizeof(Box) + 4095) / 4096 * 4096;
-constexpr std::int64_t kOfSender = kBoard + kRing + kStandingBytes;
+constexpr std::int64_t kOfSender = kBoard + kRing + kStandingBytes + sizeof(Channels);
 constexpr std::size_t kProbes = 8;  // places in which a posting may be
 
 std::int64_t offset_of(int sender) {
@@ -91,6 +93,7 @@ struct Peer {  // to which this rank sends
   enum { unknown, reached, apart } state = unknown;
   int tries = 0;
   pid_t process = 0;
+  Header* header = nullptr;
   Box* box = nullptr;
   std::byte* ring = nullptr;
   std::deque<Piece> given;  // pieces of the ring that are not drained
@@ -182,6 +185,7 @@ void* map(int file, std::int64_t at, std::int64_t bytes) {
 
 bool reach(Peer& peer, int other) {
   if (other == rank) {
+    peer.header = reinterpret_cast<Header*>(own);
     peer.box = &box_from(rank);
     peer.ring = ring_from(rank);
     peer.box->process.store(getpid(), std::memory_order_relaxed);
@@ -195,10 +199,13 @@ bool reach(Peer& peer, int other) {
   auto* header = static_cast<Header*>(map(file, 0, kHeader));
   const bool fits = header != nullptr && header->version.load(std::memory_order_acquire) == kVersion &&
                     header->ranks == ranks && header->rank == other;
-  if (header != nullptr) munmap(header, kHeader);
   void* memory = fits ? map(file, offset_of(rank), kOfSender) : nullptr;
   close(file);
-  if (memory == nullptr) return false;
+  if (memory == nullptr) {
+    if (header != nullptr) munmap(header, kHeader);
+    return false;
+  }
+  peer.header = header;
   peer.box = static_cast<Box*>(memory);
   peer.ring = static_cast<std::byte*>(memory) + kBoard;
   peer.box->process.store(getpid(), std::memory_order_relaxed);
@@ -232,14 +239,17 @@ long spins() {
 // in its cache, and each of them costs a round trip to take back before it can be written (64 KiB: 8 µs instead of 3).
 // So they are left until other lines have pushed them out of there; more than that would push them out of what all
 // share.
-std::int64_t turn_of_ring() {
+std::int64_t cache() {
   static const std::int64_t cache = [] {
     constexpr std::int64_t kUsual = 1 << 20, kLeast = 1 << 19, kMost = 4 << 20;
     const std::int64_t said = sysconf(_SC_LEVEL2_CACHE_SIZE);
     return std::clamp(said > 0 ? said : kUsual, kLeast, kMost);
   }();
+  return cache;
+}
+std::int64_t turn_of_ring() {
   // Rings to several ranks push out each other's lines.
-  return std::max<std::int64_t>(2 * cache / std::max(peers_reached, 1), 64 << 10);
+  return std::max<std::int64_t>(2 * cache() / std::max(peers_reached, 1), 64 << 10);
 }
 
 // A piece of the ring; -1 if it is full. What was drained first is free first.
@@ -296,6 +306,28 @@ std::byte* standing_at(int receiver) {
   return peer != nullptr ? peer->ring + kRing : nullptr;
 }
 
+std::int64_t cache_bytes() {
+  return cache();
+}
+
+Channels& channels_from(int sender) {
+  return *reinterpret_cast<Channels*>(standing_from(sender) + kStandingBytes);
+}
+
+Channels* channels_at(int receiver) {
+  std::byte* memory = standing_at(receiver);
+  return memory != nullptr ? reinterpret_cast<Channels*>(memory + kStandingBytes) : nullptr;
+}
+
+Agreements* agreements_of(int other) {
+  const Peer* peer = reached(other);
+  return peer != nullptr ? &peer->header->agreements : nullptr;
+}
+
+bool is_apart(int other) {
+  return peers[static_cast<std::size_t>(other)].state == Peer::apart;
+}
+
 bool looks(int sender) {
   return box_from(sender).attached.load(std::memory_order_acquire) != 0;
 }
@@ -317,7 +349,7 @@ void begin_ring() {
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   job = job_name();
-  constexpr int kMostRanks = 4096;  // of which each has 24 MiB of addresses
+  constexpr int kMostRanks = 4096;  // of which each has 32 MiB of addresses
   if (ranks < 2 || ranks > kMostRanks || job.empty()) return;
   own_file = memfd_create(kFileName, MFD_CLOEXEC);
   if (own_file < 0 || ftruncate(own_file, offset_of(ranks)) != 0) return;
@@ -341,7 +373,10 @@ void end_ring() {
   if (own != nullptr) munmap(own, static_cast<std::size_t>(offset_of(ranks)));
   if (own_file >= 0) close(own_file);
   for (std::size_t i = 0; i < peers.size(); ++i)
-    if (peers[i].box != nullptr && i != static_cast<std::size_t>(rank)) munmap(peers[i].box, kOfSender);
+    if (peers[i].box != nullptr && i != static_cast<std::size_t>(rank)) {
+      munmap(peers[i].box, kOfSender);
+      munmap(peers[i].header, kHeader);
+    }
   peers.clear();
   own_socket = own_file = -1;
   own = nullptr;
@@ -438,7 +473,7 @@ void fill(const Passage& passage, const Counted& what, const void* buffer) {
        [&](std::int64_t done) { passage.posting->filled.store(done, std::memory_order_release); });
 }
 
-void SenderWait::turn() {
+void RankWait::turn() {
   constexpr long kSeldom = 1 << 18;
   if (++turns_ < spins())
     relax();
@@ -447,7 +482,9 @@ void SenderWait::turn() {
   if (turns_ % kSeldom != 0) return;
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   constexpr std::int64_t kGone = 10'000'000'000;
-  if (kill(box_from(sender_).process.load(std::memory_order_relaxed), 0) == 0 || errno != ESRCH)
+  const pid_t seen = peers[static_cast<std::size_t>(rank_)].process;
+  const pid_t process = seen > 0 ? seen : box_from(rank_).process.load(std::memory_order_relaxed);
+  if (kill(process, 0) == 0 || errno != ESRCH)
     gone_ns_ = 0;
   else if (gone_ns_ == 0)
     gone_ns_ = now;
@@ -503,7 +540,7 @@ std::int64_t drain(Posting* posting, const Counted& what, void* buffer) {
   const int sender = static_cast<int>((place - kHeader) / kOfSender);
   const std::int64_t bytes = posting->bytes;
   drain(ring_from(sender) + posting->at, bytes, what, buffer, [&](std::int64_t enough) {
-    for (SenderWait wait(sender); posting->filled.load(std::memory_order_acquire) < enough;) wait.turn();
+    for (RankWait wait(sender); posting->filled.load(std::memory_order_acquire) < enough;) wait.turn();
   });
   box_from(sender).drained[posting->entry].store(1, std::memory_order_release);
   posting->state.store(posting->state.load(std::memory_order_relaxed) - kTaken + kFree, std::memory_order_release);

@@ -84,14 +84,14 @@ void drain(const std::byte* from, std::int64_t bytes, const Counted& what, void*
 bool may_spin();
 void relax();
 
-/// A wait for a sender, turn by turn. If it ends meanwhile, so does this program.
-class SenderWait {
+/// A wait for another rank of the world, turn by turn. If it ends meanwhile, so does this program.
+class RankWait {
  public:
-  explicit SenderWait(int sender) : sender_(sender) {}
+  explicit RankWait(int rank) : rank_(rank) {}
   void turn();
 
  private:
-  int sender_;
+  int rank_;
   long turns_ = 0;
   std::int64_t gone_ns_ = 0;
 };

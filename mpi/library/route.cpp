@@ -75,7 +75,12 @@ bool on_gpu(std::uintptr_t address) {
 bool in_host_memory(const Counted& counted, const void* buffer) {
   const auto first =
       reinterpret_cast<std::uintptr_t>(buffer) + static_cast<std::uintptr_t>(counted.layout.true_lower_bound());
-  return first >= kFirstAddress && !on_gpu(first);
+  return in_host_memory(reinterpret_cast<const void*>(first));
+}
+
+bool in_host_memory(const void* first) {
+  const auto address = reinterpret_cast<std::uintptr_t>(first);
+  return address >= kFirstAddress && !on_gpu(address);
 }
 
 namespace {

@@ -13,6 +13,7 @@ Route route_of(Counted& counted, const void* buffer, MPI_Datatype type);
 bool ring_pays(Counted& counted, const void* buffer, MPI_Datatype type);
 /// Whether the processor may read and write the buffer: it is no null pointer, and no memory of a GPU.
 bool in_host_memory(const Counted& counted, const void* buffer);
+bool in_host_memory(const void* first);
 /// The same for MPI_Pack and MPI_Unpack: whether it is faster here.
 bool packs_faster(Counted& counted, const void* buffer, MPI_Datatype type);
 /// Why `route_of` is not `packed`, for the report.

@@ -181,7 +181,7 @@ std::int64_t drain(Message& message) {
   const Bundle& bundle = *standing.bundle;
   const auto& filled = bundle.filled[static_cast<std::size_t>(message.slot)];
   const std::uint32_t round = round_of(bundle.word.load(std::memory_order_relaxed));
-  SenderWait wait(standing.sender);
+  RankWait wait(standing.sender);
   std::uint64_t word = filled.load(std::memory_order_acquire);
   if (message.direct) return static_cast<std::int64_t>(word & kBytes);
   const std::byte* from = bytes_of(standing_from(standing.sender), bundle, message.slot, round);
