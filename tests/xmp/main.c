@@ -213,6 +213,7 @@ int main(int argc, char** argv) {
     test_loops();
     test_inquiries();
     test_shadows(0);
+    if (ranks() < 8) test_splits(); /* else in launches of its own */
     test_full_shadows();
     test_reduce_shadow(0);
     test_moves(0);

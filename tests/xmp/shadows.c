@@ -209,12 +209,12 @@ static void shadows_together(chance* from) {
 
 /* The splits of the first paper, in whatever islands the launch makes: all of a shadow, narrower ones, corners or not,
  * periodic or not, of extents that are no multiples of the nodes. */
-static void split_shadows(chance* from, const int64_t* split) {
+static void split_shadows(chance* from, const int64_t* split, const char* mapping) {
   sample s;
   xmp_range ranges[3];
   memset(&s, 0, sizeof s);
   s.ndims = 3;
-  OK(xmp_nodes(&s.nodes, 3, split));
+  OK(xmp_nodes_mapped(&s.nodes, 3, split, mapping, NULL));
   for (int d = 0; d < 3; ++d) {
     s.extents[d] = 2 * split[d] + draw(from, 1, 4);
     s.shadow[d] = (xmp_width){draw(from, 0, 2), draw(from, 1, 3)};
@@ -241,13 +241,42 @@ static void split_shadows(chance* from, const int64_t* split) {
   free_sample(&s);
 }
 
-void test_splits(void) {
-  chance from = {13};
-  if (ranks() == 8) {
-    split_shadows(&from, (int64_t[]){4, 2, 1});
-    split_shadows(&from, (int64_t[]){2, 4, 1});
+/* Whatever the order of the nodes, each has a place of its own, and a number that says it. */
+static void mapped_nodes(const char* mapping) {
+  xmp_desc_t nodes;
+  int32_t places[16] = {0};
+  int index[2];
+  OK(xmp_nodes_mapped(&nodes, 2, (int64_t[]){0, ranks() % 2 == 0 ? 2 : 1}, mapping, (int64_t[]){100, 300}));
+  for (int d = 0; d < 2; ++d) {
+    OK(xmp_nodes_index(nodes, d + 1, &index[d]));
+    --index[d];
   }
-  if (ranks() == 16) split_shadows(&from, (int64_t[]){2, 8, 1});
+  places[xmp_node_number(nodes, index)] = 1;
+  if (strcmp(mapping, "row") == 0) CHECK(xmp_node_number(nodes, index) == me());
+  if (strcmp(mapping, "column") == 0 && ranks() % 2 == 0)
+    CHECK(index[0] == me() % (ranks() / 2) && index[1] == me() / (ranks() / 2));
+  OK(xmp_reduction(XMP_SUM, 1, &(xmp_variable){places, 16, XMP_I32}, NULL));
+  for (int n = 0; n < 16; ++n) CHECK(places[n] == (n < ranks()));
+  OK(xmp_free(&nodes));
+}
+
+void test_splits(void) {
+  static const char* const mappings[] = {"row", "column", "blocks", "hops"};
+  chance from = {13};
+  xmp_desc_t nodes = NULL;
+  for (int n = 0; n < 4; ++n) mapped_nodes(mappings[n]);
+  if (ranks() == 8) {
+    split_shadows(&from, (int64_t[]){4, 2, 1}, "row");
+    split_shadows(&from, (int64_t[]){2, 4, 1}, "hops");
+  }
+  if (ranks() == 16) split_shadows(&from, (int64_t[]){2, 8, 1}, "blocks");
+  const int odd = me() == ranks() - 1;
+  FAILS(XMP_BAD_ARGUMENT, "option 'mapping' is 'far'", xmp_nodes_mapped(&nodes, 1, (int64_t[]){0}, "far", NULL));
+  FAILS(XMP_BAD_ARGUMENT, "'mapping' is null", xmp_nodes_mapped(&nodes, 1, (int64_t[]){0}, odd ? NULL : "row", NULL));
+  FAILS(XMP_BAD_ARGUMENT, "'cells' is 0", xmp_nodes_mapped(&nodes, 1, (int64_t[]){0}, "row", (int64_t[]){odd ? 0 : 9}));
+  if (ranks() > 1)
+    FAILS(XMP_BAD_ARGUMENT, "each needs a place", xmp_nodes_mapped(&nodes, 1, (int64_t[]){1}, "row", NULL));
+  CHECK(nodes == NULL);
 }
 
 /* Faces of half a mebibyte. */

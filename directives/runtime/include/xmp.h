@@ -67,6 +67,11 @@ typedef struct {
 /* `nodes NAME[...]`: the entire nodes. extents[0] may be 0, for `*`: as many as there are. There may be more nodes than
  * the extents have. */
 int xmp_nodes(xmp_desc_t* nodes, int ndims, const int64_t extents[]);
+/* The same where Tasuki orders the nodes: which of the entire nodes has which place. `mapping`: "row", the order of
+ * xmp_nodes; "column"; "blocks", so that few bytes go from island to island; "hops", so that the busiest link carries
+ * few (docs/machines.md). `cells`: extents of the array whose faces will travel, one for each dimension; null: all
+ * faces are alike. The extents hold all entire nodes. Collective over them. */
+int xmp_nodes_mapped(xmp_desc_t* nodes, int ndims, const int64_t extents[], const char* mapping, const int64_t cells[]);
 /* `nodes NAME[...] = of[...]`: nodes of another set, a range for each of its dimensions; `section` null: all. `of`
  * null: the executing nodes (`= *`). The extents must hold as many; extents[0] may be 0. Only the nodes named take
  * part. */

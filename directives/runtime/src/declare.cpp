@@ -16,6 +16,7 @@
 #include "objects.hpp"
 #include "tasuki/dtype.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/grid.hpp"
 #include "tasuki/memory.hpp"
 #include "world.hpp"
 #include "xmp.h"
@@ -247,6 +248,36 @@ int xmp_nodes(xmp_desc_t* nodes, int ndims, const int64_t extents[]) {
     given(nodes, "nodes");
     const NodeShape& all = world().entire();
     *nodes = new_nodes(node_extents(ndims, extents, all.size()), all.ranks, XMP_ENTIRE_NODES);
+  });
+}
+
+int xmp_nodes_mapped(xmp_desc_t* nodes, int ndims, const int64_t extents[], const char* mapping,
+                     const int64_t cells[]) {
+  return guarded("xmp_nodes_mapped", [&] {
+    const NodeShape& all = world().entire();
+    NodeShape shape;
+    std::string complaint;
+    std::vector<std::int64_t> weighed;
+    try {
+      given(nodes, "nodes");
+      given(mapping, "mapping");
+      shape.extents = node_extents(ndims, extents, all.size());
+      if (product(shape.extents) != all.size())
+        refuse("the nodes have {} elements, but there are {} nodes, of which each needs a place",
+               product(shape.extents), all.size());
+      for (int d = 0; d < ndims; ++d) {
+        constexpr std::int64_t kAlike = 64;  // cells of each node in each dimension
+        weighed.push_back(cells == nullptr ? kAlike * shape.extents[static_cast<std::size_t>(d)] : cells[d]);
+        if (weighed.back() < 1) refuse("argument 'cells' is {} in dimension {}; it must be at least 1", cells[d], d);
+      }
+    } catch (const tasuki::Error& error) {
+      complaint = error.what();
+    }
+    agree(world().context(), "nodes", complaint);
+    const tasuki::Grid grid(world().context(), weighed, {.split = shape.extents, .mapping = mapping});
+    shape.ranks.resize(static_cast<std::size_t>(all.size()));
+    for (int n = 0; n < all.size(); ++n) shape.ranks[static_cast<std::size_t>(n)] = grid.rank_at(shape.coordinates(n));
+    *nodes = new_nodes(std::move(shape.extents), std::move(shape.ranks), XMP_ENTIRE_NODES);
   });
 }
 
