@@ -1,6 +1,6 @@
 """Exchanges on a mesh and redistributions, on GPUs: Tasuki beside PyTorch with NCCL.
 
-    tasuki run -n 2 bench/gpu_exchange.py [--part redistribute|mesh] [--json FILE]
+    tasuki run -n 2 bench/gpu_exchange.py [--part redistribute|mesh] [--only TEXT] [--json FILE]
 
 Needs PyTorch with NCCL and mpi4py; a rank a GPU, on one host. All ways take turns in each round: put into a stream one
 by one, and captured in a graph of ten. The table has medians of the rounds, of which each is the slowest rank's mean
@@ -316,6 +316,9 @@ def machine_facts(ranks: Ranks, commit: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["redistribute", "mesh"], action="append")
+    parser.add_argument(
+        "--only", action="append", help="cases whose name has this text, such as '256^3' or ', permuted'"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--least", type=float, default=0.03, help="seconds of each way in a round")
     parser.add_argument("--json", type=Path)
@@ -333,6 +336,10 @@ def main() -> None:
             for side, levels in ((300, 1), (300, 60), (1000, 1), (1000, 80)):
                 name = f"mesh {side} x {side}, {levels} level{'s' * (levels > 1)}"
                 cases.append((name, lambda side=side, levels=levels: mesh(ranks, side, levels)))
+    if asked.only:
+        cases = [case for case in cases if any(text in case[0] for text in asked.only)]
+        if not cases:
+            parser.error(f"no case has {' or '.join(map(repr, asked.only))} in its name")
     found = []
     for name, make in cases:
         ways, facts = make()
