@@ -51,7 +51,8 @@ std::string complaint_about(const Cells& field, bool reverse, ReduceOp op) {
   if (!whole_numbers(field.cell, field.dtype))
     return fmt::format("field {}: a cell ({}) is no whole number of elements of {}", field.name, field.cell.describe(),
                        to_string(field.dtype));
-  if (Layout::contiguous(std::max<std::int64_t>(field.count, 1), field.cell).overlaps())
+  // An array without elements may have any strides.
+  if (field.count != 0 && Layout::contiguous(std::max<std::int64_t>(field.count, 1), field.cell).overlaps())
     return fmt::format("field {}: its {} cells ({}, {} bytes apart) share bytes", field.name, field.count,
                        field.cell.describe(), field.cell.extent());
   if (!reverse) return {};

@@ -181,6 +181,21 @@ def test_a_long_list(context, op):
     operation.free()
 
 
+def test_ranks_without_cells(context):
+    """Their arrays have no elements, so that their strides mean nothing."""
+    n, me = context.size, context.rank
+    cells = 0 if me == n - 1 and n > 1 else 4
+    u = np.lib.stride_tricks.as_strided(np.zeros(1), (0, 2), (0, 0)) if cells == 0 else np.zeros((cells, 2))
+    entries = [(0, [1], None), (0, None, [3])] if me == 0 else []
+    operation = checked(tasuki.Exchange(context, u, entries))
+    for turn in range(TURNS):
+        u[:] = me + turn
+        if me == 0:
+            u[1] = [7 + turn, 8]
+        operation.run()
+        assert me != 0 or u[3].tolist() == [7 + turn, 8]
+
+
 def test_a_mesh_by_name(context):
     n, me = context.size, context.rank
     for scrambled in (True, False):
