@@ -11,23 +11,46 @@ namespace tasuki {
 
 namespace {
 
-// The layout of a nest that begins at its base.
-Layout layout_of(const Block& nest) {
-  Layout layout = Layout::bytes(nest.bytes);
-  for (std::size_t d = nest.dims.size(); d-- > 0;)
-    layout = Layout::hvector(nest.dims[d].count, 1, nest.dims[d].stride, layout);
-  return layout;
+// Nests of one shape that follow each other.
+struct Group {
+  std::int64_t bytes = 0;
+  std::span<const Dim> dims;
+  std::vector<std::int64_t> offsets;
+};
+
+// Two runs are always some stride apart, so a list's runs are nests of two steps, each with a stride of its own. Short
+// dimensions are taken step by step: then these are of one shape.
+std::vector<Group> groups_of(std::span<const Block> nests) {
+  constexpr std::int64_t kFewSteps = 4;
+  std::vector<Group> groups;
+  const auto add = [&](std::int64_t bytes, std::span<const Dim> dims, std::int64_t offset) {
+    if (groups.empty() || groups.back().bytes != bytes || !std::ranges::equal(groups.back().dims, dims))
+      groups.push_back({bytes, dims, {}});
+    groups.back().offsets.push_back(offset);
+  };
+  for (const Block& nest : nests) {
+    const std::span<const Dim> dims = nest.dims;
+    if (dims.empty() || dims.front().count > kFewSteps) {
+      add(nest.bytes, dims, nest.offset);
+    } else {
+      for (std::int64_t i = 0; i < dims.front().count; ++i)
+        add(nest.bytes, dims.subspan(1), nest.offset + i * dims.front().stride);
+    }
+  }
+  return groups;
+}
+
+Layout layout_of(std::int64_t bytes, std::span<const Dim> dims, std::span<const std::int64_t> offsets) {
+  Layout shape = Layout::bytes(bytes);
+  for (std::size_t d = dims.size(); d-- > 0;) shape = Layout::hvector(dims[d].count, 1, dims[d].stride, shape);
+  const std::vector<std::int64_t> ones(offsets.size(), 1);
+  return Layout::hindexed(ones, offsets, shape);
 }
 
 Layout layout_of(std::span<const Block> nests) {
   std::vector<Layout> parts;
-  std::vector<std::int64_t> offsets;
-  for (const Block& nest : nests) {
-    parts.push_back(layout_of(nest));
-    offsets.push_back(nest.offset);
-  }
-  const std::vector<std::int64_t> ones(parts.size(), 1);
-  return Layout::structure(ones, offsets, parts);
+  for (const Group& group : groups_of(nests)) parts.push_back(layout_of(group.bytes, group.dims, group.offsets));
+  return joined(parts);
 }
 
 // Adds bytes `begin` to `end` (exclusive) of a nest: at most two pieces a dimension, and what is between them.
@@ -108,17 +131,20 @@ bool meet(const Layout& a, const Layout& b, std::int64_t apart) {
   // `a` names a byte twice: nest by nest, without the steps that stay where they are.
   for (Block nest : a.blocks()) {
     std::erase_if(nest.dims, [](const Dim& dim) { return dim.stride == 0; });
-    const Layout one = layout_of(nest);
+    const Layout one = layout_of(nest.bytes, nest.dims, std::array<std::int64_t, 1>{0});
     if (!one.overlaps() && together(one, nest.offset)) return true;
   }
   return false;
 }
 
 void append(const Layout& layout, std::vector<std::int64_t>& numbers) {
-  numbers.push_back(std::ssize(layout.blocks()));
-  for (const Block& nest : layout.blocks()) {
-    numbers.insert(numbers.end(), {nest.offset, nest.bytes, std::ssize(nest.dims)});
-    for (const Dim& dim : nest.dims) numbers.insert(numbers.end(), {dim.count, dim.stride});
+  const std::vector<Group> groups = groups_of(layout.blocks());
+  numbers.push_back(std::ssize(groups));
+  for (const Group& group : groups) {
+    numbers.insert(numbers.end(), {group.bytes, std::ssize(group.dims)});
+    for (const Dim& dim : group.dims) numbers.insert(numbers.end(), {dim.count, dim.stride});
+    numbers.push_back(std::ssize(group.offsets));
+    numbers.insert(numbers.end(), group.offsets.begin(), group.offsets.end());
   }
 }
 
@@ -126,22 +152,26 @@ std::optional<Layout> take_layout(std::span<const std::int64_t>& numbers) {
   std::size_t at = 0;
   const auto left = [&] { return static_cast<std::int64_t>(numbers.size() - at); };
   if (left() < 1 || numbers[0] < 0 || numbers[0] > left()) return {};
-  std::vector<Block> nests(static_cast<std::size_t>(numbers[at++]));
-  for (Block& nest : nests) {
-    if (left() < 3) return {};
-    const std::int64_t dims = numbers[at + 2];
-    if (numbers[at + 1] <= 0 || dims < 0 || dims > kMaxDims || left() < 3 + 2 * dims) return {};
-    nest.offset = numbers[at];
-    nest.bytes = numbers[at + 1];
-    at += 3;
-    for (std::int64_t d = 0; d < dims; ++d, at += 2) {
-      if (numbers[at] <= 0) return {};
-      nest.dims.push_back({numbers[at], numbers[at + 1]});
-    }
-  }
-  numbers = numbers.subspan(at);
+  std::vector<Layout> parts;
   try {
-    return layout_of(nests);
+    for (std::int64_t group = numbers[at++]; group > 0; --group) {
+      if (left() < 2) return {};
+      const std::int64_t dims = numbers[at + 1];
+      if (numbers[at] <= 0 || dims < 0 || dims > kMaxDims || left() < 3 + 2 * dims) return {};
+      const std::int64_t bytes = numbers[at];
+      std::vector<Dim> shape;
+      at += 2;
+      for (std::int64_t d = 0; d < dims; ++d, at += 2) {
+        if (numbers[at] <= 0) return {};
+        shape.push_back({numbers[at], numbers[at + 1]});
+      }
+      const std::int64_t count = numbers[at++];
+      if (count <= 0 || count > left()) return {};
+      parts.push_back(layout_of(bytes, shape, numbers.subspan(at, static_cast<std::size_t>(count))));
+      at += static_cast<std::size_t>(count);
+    }
+    numbers = numbers.subspan(at);
+    return joined(parts);
   } catch (const Error&) {  // numbers that no layout has: offsets past 64 bits
     return {};
   }

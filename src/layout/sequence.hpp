@@ -35,7 +35,9 @@ class Sequence {
 /// twice.
 bool meet(const Layout& a, const Layout& b, std::int64_t apart);
 
-/// Layouts travel between ranks as numbers: how many nests, and of each offset, bytes, number of dimensions and these.
+/// Layouts travel between ranks as numbers: how many groups of nests that have one shape, and of each the shape (bytes,
+/// number of dimensions and these), how many nests there are, and their offsets. Of a list that is little more than
+/// the offsets.
 void append(const Layout& layout, std::vector<std::int64_t>& numbers);
 /// Takes one layout from the front of the numbers. Empty if they are none, as of a rank that tells something else.
 std::optional<Layout> take_layout(std::span<const std::int64_t>& numbers);

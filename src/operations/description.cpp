@@ -87,7 +87,7 @@ void hear_all(Runtime& runtime, Attempt& attempt, RankShape& shape) {
 void hear_named(Runtime& runtime, Attempt& attempt, RankShape& shape) {
   std::vector<int> ranks;
   attempt.locally("listing the ranks to tell", [&] { ranks = shape.named(); });
-  const auto told = deliver(
+  auto told = deliver(
       runtime, attempt, shape.operation(), ranks,
       [&](std::size_t r, Encoder& to) {
         to.text(shape.subject());
@@ -95,12 +95,13 @@ void hear_named(Runtime& runtime, Attempt& attempt, RankShape& shape) {
       },
       "telling the ranks in the list");
   attempt.locally("comparing lists with the ranks in them", [&] {
-    for (const auto& [rank, message] : told) {
+    for (auto& [rank, message] : told) {
       try {
         hear(shape, rank, message);
       } catch (const Malformed&) {  // only where the ranks' calls are not compared
         throw Error(fmt::format("rank {} makes something else; all ranks must make the same operation", rank));
       }
+      message = {};  // long lists need not be there twice
     }
     if (const std::string wrong = shape.misfit(); !wrong.empty()) throw Error(wrong);
   });

@@ -362,15 +362,12 @@ std::vector<int> ExchangeOfRank::named() const {
 void ExchangeOfRank::tell(int hearer, Encoder& to) const {
   const PeerBlocks& own = blocks_.at(rank_);
   for (const auto* list : {&own.sent, &own.received}) {
-    Encoder some;
-    std::int64_t count = 0;
+    to.number(std::ranges::count(*list, hearer, &PeerBlock::rank));
     for (const PeerBlock& block : *list) {
       if (block.rank != hearer) continue;
-      ++count;
-      some.number(block.number);
-      for (const Layout& part : block.parts) some.layout(part);
+      to.number(block.number);
+      for (const Layout& part : block.parts) to.layout(part);
     }
-    to.number(count).append(some);
   }
 }
 
