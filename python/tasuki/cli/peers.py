@@ -1,9 +1,10 @@
-"""What `tasuki bench --part python` runs on the ranks: halo exchanges in Python by Tasuki, mpi4py and GHEX, in turn.
+"""What `tasuki bench --part python` runs on the ranks: exchanges in Python by Tasuki, mpi4py and GHEX, in turn.
 
     python -m tasuki.cli.peers FILE ROUNDS TEXT PEER...
 
 The cases of the C++ driver's group `halo` whose names contain TEXT: every rank has boxes of doubles with a shadow,
-periodic in all dimensions, corners included.
+periodic in all dimensions, corners included; and those of its group `mesh`: ghosts of a mesh of N x N cells in a
+scrambled order, cut by wavy lines, with levels of doubles a cell.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import tasuki
+from tasuki.meshes import wavy_mesh
 
 ROUND_SECONDS = 0.02
 # Cells a side of a rank's cube, width of its shadow, fields; the dimension that is split over the ranks.
+MESHES = [(300, 1), (300, 60), (1000, 1), (1000, 80)]  # cells a side, levels
 CASES = list(itertools.product([(16, 1, 1), (64, 1, 1), (64, 1, 4), (128, 2, 1)], range(3)))
 
 
@@ -43,6 +48,24 @@ class Problem:
             index = (np.arange(self.shape[d]) + self.lo[d] - self.width) % extent
             total = total * 1000 + index.reshape([-1 if k == d else 1 for k in range(3)])
         return total + 0.125 * epoch + 0.015625 * field
+
+
+class Mesh:
+    """The same for the ghosts of a mesh."""
+
+    fields = 1
+
+    def __init__(self, comm, side: int, levels: int, shared: bool) -> None:
+        self.comm, self.levels, self.shared = comm, levels, shared
+        self.part = wavy_mesh(side, comm.Get_size())[comm.Get_rank()]
+        self.numbers = np.concatenate([self.part.owned, self.part.ghosts])
+        self.shape = (self.part.cells, levels)
+        self.owned = slice(0, len(self.part.owned))
+        self.bytes = comm.allreduce(8 * levels * len(self.part.ghosts), max_of())
+
+    def values(self, epoch: int, field: int) -> np.ndarray:
+        """What the cells must hold after the exchange."""
+        return self.numbers[:, None] * 100.0 + np.arange(self.levels) + 0.125 * epoch + field
 
 
 class Tasuki:
@@ -119,7 +142,68 @@ class Ghex:
         self.exchanger.exchange(self.infos).wait()
 
 
-PEERS = {"tasuki": Tasuki, "mpi4py": Mpi4py, "ghex": Ghex}
+class TasukiMesh:
+    def __init__(self, problem: Mesh) -> None:
+        self.context = tasuki.Context(problem.comm)
+        make = (lambda shape: tasuki.shared_array(self.context, shape)) if problem.shared else np.zeros
+        self.arrays = [make(problem.shape)]
+        self.operation = tasuki.Exchange(self.context, self.arrays[0], problem.part.entries)
+
+    def exchange(self) -> None:
+        self.operation.start()
+        self.operation.wait()
+
+
+class Mpi4pyMesh:
+    """Persistent requests on indexed datatypes, one a rank and direction."""
+
+    def __init__(self, problem: Mesh) -> None:
+        from mpi4py import MPI
+
+        self.arrays = [np.zeros(problem.shape)]
+        self.requests = []
+        self.all = MPI.Prequest.Startall, MPI.Prequest.Waitall
+        for rank, sent, received in problem.part.entries:
+            for make, cells in ((problem.comm.Send_init, sent), (problem.comm.Recv_init, received)):
+                if len(cells):
+                    at = (np.asarray(cells) * problem.levels).tolist()
+                    kind = MPI.DOUBLE.Create_indexed_block(problem.levels, at).Commit()
+                    self.requests.append(make([self.arrays[0], 1, kind], rank))
+
+    def exchange(self) -> None:
+        start, wait = self.all
+        start(self.requests)
+        wait(self.requests)
+
+
+class GhexMesh:
+    def __init__(self, problem: Mesh) -> None:
+        from ghex.context import make_context
+        from ghex.unstructured import (
+            DomainDescriptor,
+            HaloGenerator,
+            make_communication_object,
+            make_field_descriptor,
+            make_pattern,
+        )
+
+        context = make_context(problem.comm, False)
+        numbers = problem.numbers.astype(np.int32)
+        ghosts = np.arange(len(problem.part.owned), problem.part.cells, dtype=np.int32)
+        domain = DomainDescriptor(context.rank(), numbers, ghosts)
+        halo = HaloGenerator.from_gids(problem.part.ghosts.astype(np.int32))
+        self.pattern = make_pattern(context, halo, [domain])
+        self.arrays = [np.zeros(problem.shape if problem.levels > 1 else problem.shape[:1])]
+        self.field = make_field_descriptor(domain, self.arrays[0])
+        self.arrays[0] = self.arrays[0].reshape(problem.shape)
+        self.exchanger, self.infos = make_communication_object(context), [self.pattern(self.field)]
+
+    def exchange(self) -> None:
+        self.exchanger.exchange(self.infos).wait()
+
+
+HALO_PEERS = {"tasuki": Tasuki, "mpi4py": Mpi4py, "ghex": Ghex}
+MESH_PEERS = {"tasuki": TasukiMesh, "mpi4py": Mpi4pyMesh, "ghex": GhexMesh}
 
 
 def wrong(problem: Problem, peer) -> str:
@@ -157,11 +241,12 @@ def name_of(cells: int, width: int, fields: int, split: list[int]) -> str:
     return f"{cells}^3 w{width}{several} split {'x'.join(map(str, split))}"
 
 
-def measure(problem: Problem, case: str, names: list[str], rounds: int) -> dict:
+def measure(problem: Problem | Mesh, group: str, case: str, names: list[str], rounds: int) -> dict:
     peers, init, failed = {}, {}, []
+    of_names = MESH_PEERS if isinstance(problem, Mesh) else HALO_PEERS
     for name in names:
         begin = time.perf_counter()
-        peers[name] = PEERS[name](problem)
+        peers[name] = of_names[name](problem)
         init[name] = (time.perf_counter() - begin) * 1e6
         complaint = wrong(problem, peers[name])
         if complaint:
@@ -181,7 +266,7 @@ def measure(problem: Problem, case: str, names: list[str], rounds: int) -> dict:
     }
     own = times["tasuki"]["median_us"]
     return {
-        "group": "halo-python",
+        "group": group,
         "case": case,
         "bytes": problem.bytes,
         "peers": times,
@@ -197,17 +282,21 @@ def main() -> None:
 
     file, rounds, text, *names = sys.argv[1:]
     comm = MPI.COMM_WORLD
-    wanted = {}
+    wanted: dict[tuple[str, str], Callable[[], Problem | Mesh]] = {}
     for shape, d in CASES:
         split = [comm.size if d == k else 1 for k in range(3)]
-        case = name_of(*shape, split)
-        if text in case:
-            wanted[case] = (*shape, split)  # one rank has one split
+        # One rank has one split.
+        wanted["halo-python", name_of(*shape, split)] = partial(Problem, comm, *shape, split)
+    for shared, (side, levels) in itertools.product((True, False), MESHES if comm.size > 1 else []):
+        several = f"{levels} level{'s' * (levels > 1)}, {'shared' if shared else 'own memory'}"
+        case = f"{side} x {side} cells, {several} on {comm.size} ranks"
+        wanted["mesh-python", case] = partial(Mesh, comm, side, levels, shared)
+    wanted = {names: make for names, make in wanted.items() if text in f"{names[0]}: {names[1]}"}
     cases = []
-    for case, shape in wanted.items():
+    for (group, case), make in wanted.items():
         if comm.rank == 0:
-            print(f"{len(cases)} of {len(wanted)}: halo-python: {case}", file=sys.stderr, flush=True)
-        cases.append(measure(Problem(comm, *shape), case, names, int(rounds)))
+            print(f"{len(cases)} of {len(wanted)}: {group}: {case}", file=sys.stderr, flush=True)
+        cases.append(measure(make(), group, case, names, int(rounds)))
     if comm.rank == 0:
         Path(file).write_text(json.dumps(cases))
 
