@@ -394,6 +394,39 @@ TEST_CASE("random assignments between random distributions are those of whole ar
   }
 }
 
+TEST_CASE("assignments and shadows of more than 2 GiB a message are counted in 64 bits") {
+  const std::int64_t extent = std::int64_t{6} << 30;
+  const NodeShape three{{3}, {0, 1, 2}};
+  const std::vector<Spread> even{{Cut::block(0, extent, 3), 0}};
+  const std::vector<Spread> uneven{{Cut::gblock(0, extent, {extent - 5, 0, 5}), 0}};
+  ArrayDim dim;
+  dim.extent = extent;
+  dim.axis = 0;
+  const ArrayShape to(three, even, {dim}, 4);
+  const ArrayShape from(three, uneven, {dim}, 4);
+  std::int64_t sent = 0;
+  std::int64_t received = 0;
+  for (int rank = 0; rank < 3; ++rank) {
+    const Moves moves = moves_of({&to, {{0, extent - 1}}}, {&from, {{1, extent}}}, rank);
+    for (const Packet& packet : moves.sent) sent += packet.layout.size();
+    for (const Packet& packet : moves.received) received += packet.layout.size();
+    CHECK(moves.received.size() == (rank == 2 ? 2 : 1));
+  }
+  CHECK(sent == 4 * (extent - 1));
+  CHECK(received == 4 * (extent - 1));
+  // Rows of 8 GiB: the faces of one row.
+  const std::vector<Spread> rows{{Cut::block(0, 3, 3), 0}, {Cut::whole(0, extent), -1}};
+  ArrayDim row;
+  row.extent = 3;
+  row.axis = 0;
+  row.shadow = {1, 1};
+  dim.axis = 1;
+  const ArrayShape faces(three, rows, {row, dim}, 4);
+  const Moves moves = shadow_moves(faces, {{1, 1}, {0, 0}}, true, 1);
+  CHECK(moves.sent.size() == 2);
+  for (const Packet& packet : moves.received) CHECK(packet.layout.size() == 4 * extent);
+}
+
 TEST_CASE("full shadows are filled from the owners, with and without corners") {
   std::mt19937 random(3);
   for (int n = 0; n < 600; ++n) {

@@ -148,6 +148,62 @@ static void overlap_on_gpus(void) {
   free_sample(&s);
 }
 
+static void set_seven(const int64_t* index, int64_t* element, void* arg) {
+  *element = value_of(index, 7, *(const int*)arg);
+}
+
+/* Arrays of seven dimensions, one of them in static memory: a move between them, and a reflect. */
+static void seven_dimensions(void) {
+  enum { EXTENT = 3, STORED = 4 * 4 * 4 * 4 * 4 * 4 * 4 };
+  static int64_t memory[STORED];
+  const int64_t extents[7] = {EXTENT, EXTENT, EXTENT, EXTENT, EXTENT, EXTENT, EXTENT};
+  xmp_desc_t p, t[2], array[2];
+  xmp_range ranges[7];
+  xmp_width shadow[7];
+  OK(xmp_nodes(&p, 1, (int64_t[]){0}));
+  for (int d = 0; d < 7; ++d) {
+    ranges[d] = (xmp_range){0, EXTENT, 1};
+    shadow[d] = (xmp_width){d % 2, (d + 1) % 2};
+  }
+  for (int k = 0; k < 2; ++k) {
+    xmp_distribution distributions[7] = {{0}};
+    distributions[k ? 5 : 1] = (xmp_distribution){k ? XMP_CYCLIC : XMP_BLOCK, 0, NULL};
+    OK(xmp_template(&t[k], 7, ranges));
+    OK(xmp_distribute(t[k], distributions, p));
+    OK(xmp_array(&array[k], &(xmp_array_spec){.name = "seven", .type = XMP_I64, .ndims = 7, .extents = extents}, t[k]));
+  }
+  OK(xmp_shadow(array[0], shadow));
+  CHECK(xmp_local_bytes(array[0]) <= (int64_t)sizeof memory);
+  OK(xmp_bind(array[0], memory));
+  OK(xmp_allocate(array[1], NULL));
+  for (int round = 0; round < 2; ++round) {
+    int wrong = 0;
+    xmp_view view;
+    for (int64_t i = 0; i < STORED; ++i) memory[i] = -1;
+    each_owned(array[1], set_seven, &round);
+    OK(xmp_gmove(array[0], NULL, array[1], NULL));
+    OK(xmp_reflect(1, &array[0], NULL));
+    OK(xmp_get_view(array[0], &view));
+    int64_t at[7] = {0}, index[7];
+    for (int64_t i = 0; i < view.bytes / 8 && view.own[1] > 0; ++i) {
+      int inside = 1;
+      for (int d = 0; d < 7; ++d) {
+        index[d] = at[d] + view.base[d];
+        inside = inside && index[d] >= 0 && index[d] < EXTENT;
+      }
+      wrong += memory[i] != (inside ? value_of(index, 7, round) : -1);
+      for (int d = 6; d >= 0 && ++at[d] == view.extents[d]; --d) at[d] = 0;
+    }
+    CHECK(wrong == 0);
+  }
+  VERIFY();
+  for (int k = 0; k < 2; ++k) {
+    OK(xmp_free(&array[k]));
+    OK(xmp_free(&t[k]));
+  }
+  OK(xmp_free(&p));
+}
+
 void test_moves(int acc) {
   chance from = {21};
   for (int n = 0; n < cases(acc ? 6 : 14); ++n) random_moves(&from, acc);
@@ -157,6 +213,7 @@ void test_moves(int acc) {
   }
   for (int n = 0; n < cases(3); ++n) moves_in_place(&from);
   for (int n = 0; n < cases(3); ++n) moves_of_variables(&from);
+  seven_dimensions();
 }
 
 /* ---- transpose and matmul ---- */

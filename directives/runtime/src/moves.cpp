@@ -14,8 +14,6 @@ namespace tasuki::xmp {
 
 namespace {
 
-using Displacements = std::vector<std::int64_t>;
-
 // Dimensions of a side that have more than one element, the others' indices fixed.
 struct Reading {
   std::vector<int> dims;
@@ -70,33 +68,75 @@ bool serves(const NodeShape& sources, const std::vector<int>& replicated, const 
   return replica == receiver % replicas;
 }
 
-// Displacements of the elements that a rank has of one dimension of the section, by the part of the other side.
-std::vector<Displacements> by_part(const Side& mine, int my_dim, int my_part, std::int64_t stride, const Side& other,
-                                   int other_dim) {
+// Elements that lie evenly: their displacements in bytes.
+struct Run {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t stride = 0;
+};
+using Runs = std::vector<Run>;
+
+void add(Runs& runs, std::int64_t at) {
+  if (!runs.empty()) {
+    Run& last = runs.back();
+    if (last.count == 1) last.stride = at - last.first;
+    if (at == last.first + last.count * last.stride) {
+      ++last.count;
+      return;
+    }
+  }
+  runs.push_back({at, 1, 0});
+}
+
+// Which places of a section the part of a dimension has that is not cyclic: a range of numbers from 0.
+Range places_in(const Range& section, const ArrayShape& array, int d, int part) {
+  const auto before = [&](std::int64_t index) {
+    const std::int64_t beyond = index - section.first;
+    return std::clamp<std::int64_t>(beyond <= 0 ? 0 : (beyond + section.step - 1) / section.step, 0, section.count());
+  };
+  return {before(array.begin_of(d, part)), before(array.begin_of(d, part + 1))};
+}
+
+// The elements that a rank has of one dimension of the section, by the part of the other side.
+std::vector<Runs> by_part(const Side& mine, int my_dim, int my_part, std::int64_t stride, const Side& other,
+                          int other_dim) {
   const ArrayShape& array = *mine.array;
   const Range& here = mine.section[static_cast<std::size_t>(my_dim)];
   const Range& there = other.section[static_cast<std::size_t>(other_dim)];
-  std::vector<Displacements> lists(static_cast<std::size_t>(other.array->cut(other_dim).parts()));
+  const Cut& other_cut = other.array->cut(other_dim);
+  std::vector<Runs> lists(static_cast<std::size_t>(other_cut.parts()));
+  const auto at = [&](std::int64_t k) { return array.local(my_dim, my_part, here.first + k * here.step) * stride; };
+  if (array.cut(my_dim).contiguous() && other_cut.contiguous()) {
+    const Range own = places_in(here, array, my_dim, my_part);
+    for (int part = 0; part < other_cut.parts(); ++part) {
+      const Range theirs = places_in(there, *other.array, other_dim, part);
+      const Range both{std::max(own.first, theirs.first), std::min(own.end, theirs.end)};
+      if (both.count() > 0)
+        lists[static_cast<std::size_t>(part)].push_back({at(both.first), both.count(), here.step * stride});
+    }
+    return lists;
+  }
   const std::int64_t count = here.count();
   for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t index = here.first + k * here.step;
-    if (array.distributed(my_dim) && array.owner(my_dim, index) != my_part) continue;
+    if (array.distributed(my_dim) && array.owner(my_dim, here.first + k * here.step) != my_part) continue;
     const int part = other.array->owner(other_dim, there.first + k * there.step);
-    lists[static_cast<std::size_t>(part)].push_back(array.local(my_dim, my_part, index) * stride);
+    add(lists[static_cast<std::size_t>(part)], at(k));
   }
   return lists;
 }
 
-// The inner layout at each of the displacements.
-Layout repeated(const Displacements& at, const Layout& inner) {
-  const auto n = static_cast<std::int64_t>(at.size());
-  const std::int64_t stride = n > 1 ? at[1] - at[0] : 0;
-  bool even = true;
-  for (std::size_t i = 1; i < at.size(); ++i) even = even && at[i] - at[i - 1] == stride;
-  const std::vector<std::int64_t> ones(even ? 1 : at.size(), 1);
-  if (!even) return Layout::hindexed(ones, at, inner);
-  const std::vector<std::int64_t> first{at[0]};
-  return Layout::hindexed(ones, first, Layout::hvector(n, 1, stride, inner));
+// The inner layout at each place of the runs.
+Layout repeated(const Runs& runs, const Layout& inner) {
+  if (runs.size() == 1) {
+    const std::vector<std::int64_t> one{1};
+    const std::vector<std::int64_t> first{runs[0].first};
+    return Layout::hindexed(one, first, Layout::hvector(runs[0].count, 1, runs[0].stride, inner));
+  }
+  std::vector<std::int64_t> at;
+  for (const auto& [first, count, stride] : runs)
+    for (std::int64_t k = 0; k < count; ++k) at.push_back(first + k * stride);
+  const std::vector<std::int64_t> ones(at.size(), 1);
+  return Layout::hindexed(ones, at, inner);
 }
 
 // What this rank does as one side of an assignment.
@@ -134,11 +174,11 @@ class Half {
     }
     Layout layout = Layout::bytes(mine_.array->element_bytes());
     for (std::size_t j = lists_.size(); j-- > 0;) {
-      const Displacements& list = lists_[j][static_cast<std::size_t>(array.part(other_dims_[j], there))];
+      const Runs& list = lists_[j][static_cast<std::size_t>(array.part(other_dims_[j], there))];
       if (list.empty()) return {};
       layout = repeated(list, layout);
     }
-    return repeated({offset_}, layout);
+    return repeated({{offset_, 1, 0}}, layout);
   }
 
  private:
@@ -146,7 +186,7 @@ class Half {
   const Side& other_;
   std::vector<int> other_dims_;
   Coordinates at_;
-  std::vector<std::vector<Displacements>> lists_;  // by dimension of the section, and the other side's part
+  std::vector<std::vector<Runs>> lists_;  // by dimension of the section, and the other side's part
   std::int64_t offset_ = 0;
   bool nothing_ = false;
 };
