@@ -192,6 +192,9 @@ static void on_gpus(void) {
     OK(xacc_barrier(NULL));
     OK(xacc_update_self(array));
     CHECK(*mine == ((int64_t)ranks() * (ranks() - 1) / 2 + ranks() * round) * ranks());
+    FAILS(XMP_BAD_ARGUMENT, "in memory of the host",
+          xacc_reduction(XMP_SUM, 1, &(xmp_variable){mine, 1, XMP_I64}, NULL, 1));
+    FAILS(XMP_BAD_ARGUMENT, "points to memory of the host", xacc_bind(array, mine));
     FAILS(XMP_BAD_ARGUMENT, "queue 77 has no stream",
           xacc_reduction(XMP_SUM, 1, &(xmp_variable){at, 1, XMP_I64}, NULL, 77));
   }

@@ -9,6 +9,7 @@
 
 #include "collectives.hpp"
 #include "gmove.hpp"
+#include "gpu_work.hpp"
 #include "guard.hpp"
 #include "matmul.hpp"
 #include "objects.hpp"
@@ -109,7 +110,8 @@ int xacc_allocate(xmp_desc_t array, void** memory) {
 int xacc_bind(xmp_desc_t array, void* memory) {
   return on_gpu("xacc_bind", [&] {
     Array& one = array_of(array, "array");
-    if (one.bytes() > 0) given(memory, "memory");
+    if (one.bytes() > 0 && !gpu_has(given(memory, "memory")))
+      refuse("argument 'memory' points to memory of the host; give what cudaMalloc or acc_deviceptr gave");
     one.bind(Memory::device, memory, nullptr);
   });
 }

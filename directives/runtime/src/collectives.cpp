@@ -37,7 +37,7 @@ std::int64_t bytes_of(const xmp_variable& v) {
   return v.count * size_of(static_cast<DType>(v.type));
 }
 
-void check(int count, const xmp_variable variables[]) {
+void check(int count, const xmp_variable variables[], Memory where) {
   if (count < 1) refuse("argument 'count' is {}; give at least one variable", count);
   given(variables, "variables");
   for (int i = 0; i < count; ++i) {
@@ -47,6 +47,8 @@ void check(int count, const xmp_variable variables[]) {
     if (v.count < 0 || v.count > INT64_MAX / 16)
       refuse("variable {} has {} elements; it must have 0 or more", i, v.count);
     if (v.data == nullptr && v.count > 0) refuse("variable {} is null", i);
+    if (where == Memory::device && v.count > 0 && !gpu_has(v.data))
+      refuse("variable {} is in memory of the host; give its address on the GPU", i);
   }
 }
 
@@ -161,7 +163,7 @@ const NodeShape& nodes_on(xmp_desc_t on) {
 
 void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
-  check(count, variables);
+  check(count, variables, where);
   doing_now->elements = variables[0].count;
   const ReduceOp with = operator_of(op);
   for (int i = 0; i < count; ++i)
@@ -210,7 +212,7 @@ void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Me
 
 void broadcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
-  check(count, variables);
+  check(count, variables, where);
   doing_now->elements = variables[0].count;
   if (from < 0 || from >= nodes.size())
     refuse("argument 'from' is {}; the nodes have the numbers 0 to {}", from, nodes.size() - 1);
@@ -265,10 +267,10 @@ void barrier(xmp_desc_t on) {
 void reduce_with_locations(int op, const xmp_variable& v, int locations, const xmp_variable location[], xmp_desc_t on,
                            Memory where, const Until& until) {
   const NodeShape& nodes = nodes_on(on);
-  check(1, &v);
+  check(1, &v, where);
   doing_now->elements = v.count;
   if (locations < 0) refuse("argument 'locations' is {}; it must be 0 or more", locations);
-  if (locations > 0) check(locations, location);
+  if (locations > 0) check(locations, location, where);
   if (op < XMP_FIRSTMAX || op > XMP_LASTMIN)
     refuse("argument 'op' is {}; locations belong to XMP_FIRSTMAX, XMP_FIRSTMIN, XMP_LASTMAX and XMP_LASTMIN", op);
   std::vector<xmp_variable> parts{v};

@@ -15,6 +15,10 @@ namespace {
 
 }  // namespace
 
+bool gpu_has(const void* /*pointer*/) {
+  no_gpu();
+}
+
 std::shared_ptr<void> gpu_memory(std::int64_t /*bytes*/) {
   no_gpu();
 }

@@ -93,6 +93,12 @@ void multiply_as(void* c, const void* a, const void* b, const Extents& n, bool m
 
 }  // namespace
 
+bool gpu_has(const void* pointer) {
+  cudaPointerAttributes what{};
+  check(cudaPointerGetAttributes(&what, pointer), "cudaPointerGetAttributes");
+  return what.type == cudaMemoryTypeDevice || what.type == cudaMemoryTypeManaged;
+}
+
 std::shared_ptr<void> gpu_memory(std::int64_t bytes) {
   void* memory = nullptr;
   if (bytes == 0) return nullptr;

@@ -22,6 +22,9 @@ struct Extents {
 
 // All throw `Error` where something fails, and in builds without CUDA.
 
+/// Whether it points to memory of a GPU, or managed memory.
+bool gpu_has(const void* pointer);
+
 /// Memory of the current GPU. Freeing it waits for the GPU.
 std::shared_ptr<void> gpu_memory(std::int64_t bytes);
 
