@@ -110,9 +110,9 @@ struct Constants {
   // Copy engines (src/paths/peer_copy.cpp).
   std::int64_t copy_engine_calls = 1024;  ///< a piece that takes more calls of the copy engine is refused
   double copy_engine_call = 1.5e-6;       ///< seconds from one call to the next
-  double copy_engine_tell = 4.5e-6;       ///< seconds that an engine loses where it tells of a copy before the next one
+  double copy_engine_signal = 4.5e-6;     ///< seconds that an engine loses where it signals a copy before the next one
   double gpu_copy_bandwidth = 1e12;       ///< bytes per second within a GPU, where it was not measured
-  double gpu_tell = 4e-7;                 ///< seconds that blocks lose where they tell together what has been sent
+  double gpu_signal = 4e-7;               ///< seconds that blocks lose where they signal together what has been sent
   double gpu_round = 3e-6;                ///< the same where they wait for another lane, or move within one
   double gpu_chunk = 8e-7;                ///< seconds by which a chunk keeps the links of a GPU longer than its bytes
   double gpu_hop = 6e-6;     ///< seconds that a chunk takes longer from one GPU to the next, which delay no other chunk

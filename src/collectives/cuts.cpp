@@ -13,7 +13,7 @@ constexpr std::int64_t kLeastPart = std::int64_t{1} << 20;
 // From this size on copy engines carry the parts. Each part costs an engine some microseconds, so that fewer pay.
 constexpr std::int64_t kByEngines = std::int64_t{64} << 20;
 constexpr double kPartSeconds = 2e-6;          // about what a part costs by itself
-constexpr double kEnginePartSeconds = 4.5e-6;  // the same for an engine: Constants::copy_engine_tell
+constexpr double kEnginePartSeconds = 4.5e-6;  // the same for an engine: Constants::copy_engine_signal
 
 }  // namespace
 

@@ -52,8 +52,8 @@ void each_constant(Visit&& visit) {
   visit("copy_engine_calls", &Constants::copy_engine_calls);
   visit("copy_engine_call", &Constants::copy_engine_call);
   visit("gpu_copy_bandwidth", &Constants::gpu_copy_bandwidth);
-  visit("copy_engine_tell", &Constants::copy_engine_tell);
-  visit("gpu_tell", &Constants::gpu_tell);
+  visit("copy_engine_signal", &Constants::copy_engine_signal);
+  visit("gpu_signal", &Constants::gpu_signal);
   visit("gpu_round", &Constants::gpu_round);
   visit("gpu_chunk", &Constants::gpu_chunk);
   visit("gpu_hop", &Constants::gpu_hop);
@@ -70,6 +70,10 @@ void each_constant(Visit&& visit) {
   visit("transfer_part", &Constants::transfer_part);
   visit("transfer_parts", &Constants::transfer_parts);
 }
+
+/// Constants by the names that earlier versions had for them, with today's.
+constexpr std::pair<const char*, const char*> kEarlierConstants[] = {{"gpu_tell", "gpu_signal"},
+                                                                     {"copy_engine_tell", "copy_engine_signal"}};
 
 /// Reads a file, and keeps track of the key it is at, for errors.
 class Reader {
@@ -297,7 +301,15 @@ class Reader {
   }
 
   void read_constants(Constants& constants) const {
-    const Json& json = root_["constants"];
+    Json json = root_["constants"];
+    object(json, "constants");
+    for (const auto& [earlier, name] : kEarlierConstants) {
+      if (!json.contains(earlier)) continue;
+      if (json.contains(name))
+        fail("constants", fmt::format("has both \"{}\" and its earlier name \"{}\"", name, earlier));
+      json[name] = json[earlier];
+      json.erase(earlier);
+    }
     std::set<std::string> known;
     each_constant([&](const char* name, auto) { known.insert(name); });
     only(json, "constants", known);

@@ -232,11 +232,11 @@ class Pricing {
     }
     // After one put of a copy engine the blocks signal, after each of several the engine itself.
     if (path.carries(Verb::put) && puts_[static_cast<std::size_t>(c.path)] > 1) {
-      work.seconds = constants.copy_engine_tell;
+      work.seconds = constants.copy_engine_signal;
       return;
     }
     // Blocks that share a lane signal together how far they have come. One warp does that while the others proceed.
-    work.seconds = constants.gpu_tell;
+    work.seconds = constants.gpu_signal;
     if (c.loop >= 0) work.latency += constants.gpu_hop;
   }
 

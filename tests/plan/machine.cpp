@@ -246,6 +246,15 @@ TEST_CASE("networks that paths use and the machine does not have are refused") {
           "inside.collision: is 0, not a positive number");
 }
 
+TEST_CASE("constants may have the names that they had in an earlier version") {
+  const Machine earlier = Machine::from_json(file_with(R"("constants": {"gpu_tell": 7, "copy_engine_tell": 8})"));
+  CHECK(earlier.constants.gpu_signal == 7);
+  CHECK(earlier.constants.copy_engine_signal == 8);
+  CHECK(earlier.to_json().find("_tell") == std::string::npos);
+  refuses(file_with(R"("constants": {"gpu_tell": 7, "gpu_signal": 7})"),
+          "constants: has both \"gpu_signal\" and its earlier name \"gpu_tell\"");
+}
+
 TEST_CASE("prices and constants that cannot be are refused") {
   refuses(file_with(R"("paths": [])"), "paths: is [], not an object");
   refuses(file_with(R"("paths": {"mpi": 3})"), "paths.mpi: is 3, not an object");
