@@ -94,20 +94,42 @@ def default_of(option: Option) -> str:
     return "NULL" if option.type in ("text", "name", "combine", "address") else "0"
 
 
+def page_of(entry: Operation, form: Form) -> str:
+    """The page that has this form."""
+    return PAGES_OF_LAYOUTS.get(entry.page, entry.page) if form.layouts else entry.page
+
+
 def on_page(page: str) -> list[tuple[Operation, Form]]:
     """What a header declares: the forms with counts first."""
     found = []
     for layouts in (False, True):
         for entry in OPERATIONS:
             for form in entry.forms():
-                where = PAGES_OF_LAYOUTS.get(entry.page, entry.page) if form.layouts else entry.page
-                if form.layouts == layouts and where == page:
+                if form.layouts == layouts and page_of(entry, form) == page:
                     found.append((entry, form))
     return found
 
 
 def structs() -> dict[str, Options]:
     return {entry.options.name: entry.options for entry in OPERATIONS}
+
+
+def template_of(entry: Operation, there: dict[str, str]) -> str:
+    """Of an operation on a page of its own, of which there is no more to say."""
+    options = f"@options {entry.options.name}@"
+    other = next((name for name, text in there.items() if options in text), "")
+    includes = "".join(f'#include "tasuki/c/{name}.h"\n' for name in ("status", other, "types") if name)
+    declared = [] if other else [options]
+    body = "\n\n".join([*declared, f"@operations {entry.page}@"])
+    return f"/* {entry.cls}. */\n#include <stddef.h>\n#include <stdint.h>\n\n{includes}\n{body}\n"
+
+
+def all_operations() -> str:
+    """The header that includes those of all operations."""
+    pages = {page_of(entry, form) for entry in OPERATIONS for form in entry.forms()}
+    return "/* Making operations: all of them. */\n" + "".join(
+        f'#include "tasuki/c/{name}.h"\n' for name in sorted(pages)
+    )
 
 
 def page(name: str, template: str) -> str:
@@ -118,14 +140,11 @@ def page(name: str, template: str) -> str:
 
     about, includes, rest = re.fullmatch(r"(/\*.*?\*/\n)((?:#include [^\n]*\n|\n)*)(.*)", template, re.S).groups()
     body = re.sub(r"@(options|operations) (\w+)@", written, rest).strip()
-    sources = f"bindings/c/{name}.h.in" + (f" and {SCHEMA}" if body != rest.strip() else "")
+    own = [f"bindings/c/{name}.h.in"] if (TEMPLATES / f"{name}.h.in").exists() else []
+    sources = " and ".join([*own, *([SCHEMA] if body != rest.strip() or not own else [])])
     guard = f"TASUKI_C_{name.upper()}_H"
-    return f"""\
-{about}/* This file is written from {sources}. */
-#ifndef {guard}
-#define {guard}
-
-{includes.strip()}{chr(10) * 2 * bool(includes.strip())}#ifdef __cplusplus
+    declared = f"""\
+#ifdef __cplusplus
 extern "C" {{
 #endif
 
@@ -138,9 +157,10 @@ extern "C" {{
 #ifdef __cplusplus
 }}
 #endif
-
-#endif
 """
+    parts = [f"#ifndef {guard}\n#define {guard}\n", includes.strip() + "\n", declared if body else "", "#endif\n"]
+    head = f"{about}/* This file is written from {sources}. */\n"
+    return head + "\n".join(part for part in parts if part.strip())
 
 
 def headers() -> dict[str, str]:
@@ -148,9 +168,8 @@ def headers() -> dict[str, str]:
     templates = {path.name.removesuffix(".h.in"): path.read_text() for path in sorted(TEMPLATES.glob("*.h.in"))}
     for entry in OPERATIONS:
         if entry.page not in templates:
-            entry.place.refuse(
-                f"operation '{entry.name}' is on page '{entry.page}', but there is no c/{entry.page}.h.in"
-            )
+            templates[entry.page] = template_of(entry, templates)
+    templates["operations"] = all_operations()
     return {f"{name}.h": page(name, text) for name, text in templates.items()}
 
 
@@ -293,6 +312,11 @@ def reader(options: Options) -> str:
     return "\n".join([*lines, "  return to;", "}", ""])
 
 
+def includes() -> str:
+    """The C++ headers of all operations."""
+    return "".join(f'#include "tasuki/{page}.hpp"\n' for page in sorted({entry.page for entry in OPERATIONS}))
+
+
 def implementation() -> str:
     forms = [(entry, form) for entry in OPERATIONS for form in entry.forms()]
     return f"""\
@@ -300,7 +324,7 @@ def implementation() -> str:
 #include <cstddef>
 
 #include "api/reading.hpp"
-
+{includes()}
 using namespace tasuki;
 using namespace tasuki::api;
 

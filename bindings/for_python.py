@@ -1,5 +1,6 @@
-"""Writes the Python classes of operations from the schema: made.cpp binds them with signatures and docstrings, and
-_operations.py, a file of the package, has what the command line offers."""
+"""Writes the Python classes of operations from the schema: made.cpp binds them with signatures and docstrings.
+_operations.py, a file of the package, has their names, functions that plan them off line, and what the command line
+offers."""
 
 from __future__ import annotations
 
@@ -20,6 +21,13 @@ OPTIONS = {
     "flag": ("Truth", "Truth", "False", "false"),
     "operator": ("const std::string&", "str", "'sum'", '"sum"'),
     "cuts": ("const Cuts&", "Sequence[Sequence[SupportsIndex] | None] | None", "None", "nb::none()"),
+}
+# What functions that plan off line take of an argument.
+PLANNED = {
+    "integer": "SupportsIndex",
+    "root": "SupportsIndex",
+    "count": "SupportsIndex",
+    "dtype": 'DTypeLike = "float64"',
 }
 # Those whose arguments have a reading of their own in C++; all others are collectives of two buffers.
 BY_HAND = ("broadcast", "transfer", "halo", "exchange", "redistribute", "barrier")
@@ -101,6 +109,8 @@ def documented(entry: Operation) -> str:
             f"{kind} Arrays may have any strides, which may differ between sides and ranks; elements count in C order. "
             f"For an array, (array, Layout) says which of its bytes are meant{lists}. Arrays are on "
             "the host, or all on GPUs."
+            if entry.layouts
+            else f"{kind} Arrays are contiguous, on the host or all on GPUs."
         )
     for note in notes:
         lines += ["", *texts.filled(note, "", "")]
@@ -125,13 +135,14 @@ def shape(entry: Operation) -> str:
     marked = next((one for one in (source, target) if one.in_place), None)
     blocks = [f"Blocks::{'many' if one.blocks == 'each' else 'one'}" for one in (source, target)]
     flags = [source.at_root, target.at_root, marked is target, marked is not None and marked.in_place == "root"]
-    flags.append(entry.find("operator") is not None)
+    flags += [marked is not None, entry.find("operator") is not None]
     return f'{{"{entry.cls}", {", ".join([*blocks, *(str(flag).lower() for flag in flags)])}}}'
 
 
 def asked_name(one: Argument) -> str:
     """What stands for an argument once it has been read."""
-    names = {"root": one.in_language("python"), "counts": "*a.counts", "dtype": "a.type", "operator": "a.op"}
+    own = one.in_language("python")
+    names = {"root": own, "integer": own, "dtype": "a.type", "operator": "a.op"}
     if one.kind == "counts":
         return f"*a.{'receive_counts' if one.name == 'receive_counts' else 'counts'}"
     if one.kind in ("buffer", "layout", "layouts"):
@@ -147,18 +158,25 @@ def made(entry: Operation) -> list[str]:
         passed += [one.name for one in options_of(entry) if one.type == "operator"]  # which all ranks must hear of
         context = [] if entry.find("fields") else ["context"]
         return [f"return made_{entry.name}({', '.join([*context, *passed, 'options'])});"]
+    if len(entry.of_kind("buffer")) != 2:
+        entry.place.refuse(
+            f"operation '{entry.name}' has not two buffers; give Python a made_{entry.name} "
+            "(python/bindings/making.hpp) and name it in for_python.BY_HAND"
+        )
     lines = ["Given given;"]
     for one in entry.arguments:
-        if KINDS[one.kind].python:
+        if KINDS[one.kind].python and one.kind != "integer":
             field = {"in": "source", "out": "target"}.get(one.name, one.name)
             lines.append(f"given.{field} = {names[one.name]};")
-    plain, layouts = entry.forms()
+    plain, *others = entry.forms()
+    results_of_layouts = [for_c.constructed(entry, form, False, asked_name, "options") for form in others]
     results = [for_c.constructed(entry, plain, wanted, asked_name, "options") for wanted in (False, True)]
     lists = [asked_name(one).removeprefix("*") for one in plain.arguments if one.kind == "counts"]
     lines += [
         f"const Shape shape{shape(entry)};",
         "return made_collective(context, shape, given, [&](const Context& ranks, const Asked& a) -> AnyOperation {",
-        f"  if (a.with_layouts) return {for_c.constructed(entry, layouts, False, asked_name, 'options')};",
+        *(f"  if (a.with_layouts) return {result};" for result in results_of_layouts),
+        *(["  refuse_layouts(shape, a);"] if not others else []),
         *([f"  if ({lists[0]}) return {results[1]};"] if lists else []),
         f"  return {results[0]};",
         "});",
@@ -205,7 +223,7 @@ def source() -> str:
 
 #include "making.hpp"
 #include "module.hpp"
-
+{for_c.includes()}
 namespace tasuki::python {{
 
 void bind_made(nb::module_& m) {{
@@ -237,38 +255,99 @@ def options_of_command(entry: Operation) -> tuple[str, ...]:
     return (*(name for name, there in given.items() if there), *algorithm)
 
 
-def command_line() -> str:
-    lines = []
-    for entry in OPERATIONS:
-        if entry.options.name != "collective":
-            continue  # of which the command line has commands of their own
-        sides = (
-            ", ".join(one.in_language("python") for one in entry.of_kind("buffer") if one.blocks == "each"),
-            side_where(entry, lambda one: one.at_root),
-            side_where(entry, lambda one: bool(one.in_place)),
-        )
-        known = ", ".join(repr(text) for text in (entry.cls, entry.about, *sides))
-        lines.append(f"    {entry.name!r}: Collective({known}, {options_of_command(entry)!r}),")
-    return f"""\
-\"\"\"What the command line knows of collectives. This file is {for_c.WRITTEN}.\"\"\"
+def known(entry: Operation) -> str:
+    """An entry of the command line's table."""
+    texts_ = (
+        ", ".join(one.in_language("python") for one in entry.of_kind("buffer") if one.blocks == "each"),
+        side_where(entry, lambda one: one.at_root),
+        side_where(entry, lambda one: bool(one.in_place)),
+    )
+    integers = {one.in_language("python"): texts.said(entry, "python", one.says) for one in entry.of_kind("integer")}
+    shown = ", ".join(repr(text) for text in (entry.cls, entry.about, *texts_))
+    return f"    {entry.name!r}: Known({shown}, {options_of_command(entry)!r}, {integers!r}),\n"
 
+
+def planning(entry: Operation) -> str:
+    """A function that plans an operation off line by its name."""
+    arguments = [one for one in entry.arguments if one.kind in PLANNED]
+    names = {one.name: "dtype" if one.kind == "dtype" else one.in_language("python") for one in arguments}
+    taken = "".join(f"    {names[one.name]}: {PLANNED[one.kind]},\n" for one in arguments)
+    values = {
+        types: ", ".join(f'"{one.name}": {names[one.name]}' for one in arguments if (one.kind == "dtype") == types)
+        for types in (False, True)
+    }
+    said = [f"{names[one.name]}: {texts.said(entry, 'python', one.says)}" for one in arguments if one.says]
+    lines = [line for one in said for line in texts.filled(one, "    ", "    ")]
+    return f"""
+
+@names_checked
+def plan_{entry.name}(
+    machine: Machine,
+{taken}    *,
+    memory: Literal["host", "device"] = "host",
+    shared: Truth = False,
+    path: str = "auto",
+) -> Planned:
+    \"\"\"The plans of a {entry.cls} on all ranks of `machine`. {entry.about} Local.
+
+{chr(10).join(lines)}
+    memory: 'device': of GPUs. shared: the data lie in memory that peers can map. path: as for `{entry.cls}`.
+    Raises tasuki.Error for what cannot be.
+    \"\"\"
+    return _core._plan_named(machine, "{entry.name}", {{{values[False]}}}, {{{values[True]}}}, memory, shared, path)
+"""
+
+
+def package_file() -> str:
+    classes = sorted(entry.cls for entry in OPERATIONS)
+    by_name = [entry for entry in OPERATIONS if entry.planned_by_name]
+    collectives = [entry for entry in OPERATIONS if entry.options.name == "collective"]
+    public = sorted([*classes, *(f"plan_{entry.name}" for entry in by_name)])
+    imports = """
+from typing import TYPE_CHECKING
+
+from . import _core
+from .offline import names_checked
+"""
+    checked = """
+if TYPE_CHECKING:
+    from typing import Literal, SupportsIndex
+
+    from numpy.typing import DTypeLike
+
+    from ._core import Machine, Planned, Truth
+"""
+    return f"""\
+\"\"\"The classes of operations, and what the command line knows of those that it has no command of its own for. This
+file is {for_c.WRITTEN}.\"\"\"
+
+from __future__ import annotations
+{imports if by_name else ""}
 from typing import NamedTuple
 
+from ._core import (
+{"".join(f"    {name},{chr(10)}" for name in classes)})
+{checked if by_name else ""}
+__all__ = [
+{"".join(f'    "{name}",{chr(10)}' for name in public)}]
 
-class Collective(NamedTuple):
+
+class Known(NamedTuple):
     cls: str  # its class
     help: str
     blocks: str  # the sides that hold a block for each rank
     at_root: str  # the side that is looked at on the root only
     in_place: str  # the side that tasuki.in_place may stand for
     options: tuple[str, ...]
+    integers: dict[str, str]  # what is said of each
 
 
 COLLECTIVES = {{
-{chr(10).join(lines)}
-}}
-"""
+{"".join(known(entry) for entry in collectives)}}}
+BY_NAME: dict[str, Known] = {{
+{"".join(known(entry) for entry in by_name)}}}
+{"".join(planning(entry) for entry in by_name)}"""
 
 
 def files() -> dict[str, str]:
-    return {"made.cpp": source(), "_operations.py": command_line()}
+    return {"made.cpp": source(), "_operations.py": package_file()}

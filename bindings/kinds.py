@@ -213,6 +213,12 @@ KINDS = {
             ("axes_fit", "{name}, {side}"),
         ),
     ),
+    "integer": Kind(
+        "a whole number, the same on all ranks",
+        "int {name}",
+        python=Python("int", "SupportsIndex", by_position=True),
+        fortran=Fortran("integer, intent(in) :: {name}", "int({name}, c_int)"),
+    ),
     "root": Kind(
         "a rank that differs from the others",
         "int {name}",

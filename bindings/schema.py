@@ -129,9 +129,10 @@ class Operation:
         about: str,  # one sentence
         *arguments: Argument,
         options: Options,
-        page: str = "",  # the header of C that has it; empty: that of its options
+        page: str = "",  # the headers of C and C++ that have it; empty: those of its options
         says: str = "",  # more sentences
-        by_layouts: str = "",  # what to say of the form with layouts
+        layouts: bool = True,  # of operations on buffers: there is a form with layouts
+        by_layouts: str = "",  # what to say of it
         ordered: bool = True,  # of reductions: whether the order can be asked for
         collective: bool = True,  # made by all ranks of the context
         notes: dict[str, str] | None = None,  # what one language has to say besides
@@ -141,6 +142,7 @@ class Operation:
         self.cls = name.title().replace("_", "")
         self.page = page or {"collective": "collectives"}.get(options.name, options.name)
         self.says, self.by_layouts, self.ordered, self.collective = says, by_layouts, ordered, collective
+        self.layouts = layouts
         self.notes, self.renamed = notes or {}, renamed or {}
         self.place = here()
         check(self)
@@ -160,10 +162,17 @@ class Operation:
     def among_neighbours(self) -> bool:
         return self.find("neighbours") is not None
 
+    @property
+    def planned_by_name(self) -> bool:
+        """Off line nothing is written for it by hand: two buffers that counts, ranks and integers describe."""
+        kinds = {one.kind for one in self.arguments}
+        plain = kinds <= {"buffer", "count", "counts", "dtype", "integer", "root"}
+        return plain and len(self.of_kind("buffer")) == 2 and self.options.name == "transfer"
+
     def forms(self) -> list[Form]:
         plain = Form(False, self.arguments, "")
         buffers = self.of_kind("buffer")
-        if not buffers:
+        if not buffers or not self.layouts:
             return [plain]
         arguments: list[Argument] = []
         for one in self.arguments:

@@ -39,6 +39,7 @@ WORDS = {
         "device": "'device'",
         "fields_of": "A field, a pair (field, width), or a list of these",
         "cells_of": "A field, a list of fields, or a dictionary",
+        "type_of": "as NumPy has it",
         "operators": f"{OPERATORS}; on the host also an Operator, or a function or ufunc that becomes one",
     },
 }

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes what is made from the schema into a folder: `bindings/write.py c|fortran|python OUTPUT`.
+"""Writes what is made from the schema into a folder: `bindings/write.py c|fortran|python OUTPUT [--names]`.
+
+With --names it only prints the files' names.
 
 c: include/tasuki/c/*.h and operations.cpp. fortran: two modules. python: a source of the extension module, and a file
 of the package. An entry that contradicts itself is an error that begins with its file and line."""
@@ -29,7 +31,7 @@ def files(language: str) -> dict[str, str]:
 
 
 def main() -> int:
-    if len(sys.argv) != 3 or sys.argv[1] not in schema.LANGUAGES:
+    if len(sys.argv) < 3 or sys.argv[1] not in schema.LANGUAGES or sys.argv[3:] not in ([], ["--names"]):
         sys.exit(__doc__)
     try:
         written = files(sys.argv[1])
@@ -38,6 +40,9 @@ def main() -> int:
         return 1
     for name, text in written.items():
         path = Path(sys.argv[2]) / name
+        if sys.argv[3:]:
+            print(path)
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return 0

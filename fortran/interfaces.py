@@ -8,7 +8,7 @@ import re
 import sys
 
 import fortran_text
-from c_header import Function, Parameter, read
+from c_header import Function, Parameter, for_c, read
 
 HEAD = """\
 ! Written by fortran/interfaces.py: the functions of tasuki/tasuki.h, tasuki_NAME in C and c_NAME here. Users need not
@@ -38,10 +38,7 @@ STRUCTS = (
     *LISTED,
     *(f"{noun}_info" for noun in ("grid", "field", "layout")),
 )
-OPTIONS = tuple(
-    f"{noun}_options"
-    for noun in ("grid", "field", "halo", "transfer", "broadcast", "collective", "exchange", "redistribute")
-)
+OPTIONS = tuple(f"{noun}_options" for noun in ("grid", "field", *for_c.structs()))
 TYPES = {f"tasuki_{name}": f"type(c_{name})" for name in STRUCTS + OPTIONS}
 
 # Pointers that C may be given null: Fortran passes an address.

@@ -11,12 +11,12 @@ import textwrap
 from pathlib import Path
 
 
-def public_names(init: str) -> list[str]:
-    """What `__all__` of a package's source lists."""
-    for node in ast.parse(init).body:
+def public_names(source: str) -> list[str]:
+    """What `__all__` of a source lists."""
+    for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [name for name in ast.literal_eval(node.value) if not name.startswith("__")]
-    raise ValueError("the package's source has no __all__")
+    return []
 
 
 def as_rst(docstring: str | None) -> list[str]:
@@ -106,6 +106,8 @@ def reference(stub: str, init: str, modules: list[str]) -> str:
         for name, nodes in grouped(body).items():
             defined[name] = functions(nodes, False)
     wanted = public_names(init)
+    if more := [name for text in modules for name in public_names(text)]:  # which the package's `__all__` takes in
+        wanted = sorted({*wanted, *more})
     missing = [name for name in wanted if name not in defined]
     if missing:
         raise ValueError(f"neither the stub nor the package's source defines {', '.join(missing)}")

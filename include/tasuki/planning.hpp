@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -145,6 +146,16 @@ struct ExchangeShape {
   std::string path = "auto";
 };
 
+/// An operation by its name in the schema of languages and in plans, with its arguments by the names that C++ has for
+/// them: for operations that have no struct above (docs/extending.md).
+struct NamedShape {
+  std::string operation;
+  std::map<std::string, std::int64_t> arguments;  ///< counts, ranks and other integers; a type as the number of `DType`
+  Memory memory = Memory::host;
+  bool shared = false;  ///< the data lie in memory that peers can map
+  std::string path = "auto";
+};
+
 /// What a rank sends to another one: a piece, or what a step of an algorithm moves.
 struct Message {
   std::string label;  ///< as in `explain`
@@ -186,6 +197,7 @@ Planned plan(const Machine& machine, const TransferShape& transfer);
 Planned plan(const Machine& machine, const CollectiveShape& collective);
 Planned plan(const Machine& machine, const NeighbourShape& neighbours);
 Planned plan(const Machine& machine, const ExchangeShape& exchange);
+Planned plan(const Machine& machine, const NamedShape& named);
 
 /// Planning, predicting and verifying for many ranks takes seconds. All call `look` now and then, on the calling
 /// thread; it may throw `Interruption`, which ends them. An interpreter checks for signals there. For the whole

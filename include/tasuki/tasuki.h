@@ -26,22 +26,15 @@
 #ifndef TASUKI_TASUKI_H
 #define TASUKI_TASUKI_H
 
-#include "tasuki/c/broadcast.h"
-#include "tasuki/c/collective_layouts.h"
-#include "tasuki/c/collectives.h"
 #include "tasuki/c/context.h"
-#include "tasuki/c/exchange.h"
 #include "tasuki/c/field.h"
 #include "tasuki/c/gpu.h"
 #include "tasuki/c/grid.h"
-#include "tasuki/c/halo.h"
 #include "tasuki/c/layout.h"
 #include "tasuki/c/memory.h"
-#include "tasuki/c/neighbours.h"
 #include "tasuki/c/operation.h"
-#include "tasuki/c/redistribute.h"
+#include "tasuki/c/operations.h"
 #include "tasuki/c/status.h"
-#include "tasuki/c/transfer.h"
 #include "tasuki/c/types.h"
 #include "tasuki/version.h"
 

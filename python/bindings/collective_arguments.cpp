@@ -239,7 +239,7 @@ void Asked::read(Reading& reading, const Shape& shape, const Given& given, const
   Side& marked = shape.target_in_place ? target : source;
   for (Side* side : {&source, &target}) {
     if (side == &source ? !source_here : !target_here) continue;
-    side == &marked && !among_neighbours ? reading.need(*side) : reading.need_array(*side);
+    side == &marked&& shape.in_place ? reading.need(*side) : reading.need_array(*side, shape.in_place);
   }
   if (shape.in_place_at_root) reading.root_only(marked, *given.root);
   if (among_neighbours) {
@@ -252,7 +252,7 @@ void Asked::read(Reading& reading, const Shape& shape, const Given& given, const
   }
   element_counts = counts;
   receive_elements = receive_counts ? receive_counts : counts;
-  reading.apart(source, target);
+  reading.distinct(source, target, shape.in_place);
   shape.combined ? combine(reading, given.op, context, shape.name) : move(reading);
 }
 

@@ -109,10 +109,11 @@ class Reading {
     if (!side.here && !side.in_place)
       throw Error(fmt::format("argument '{}' is None; give an array on rank {}", side.argument, context_.rank()));
   }
-  void need_array(const Side& side) const {
+  void need_array(const Side& side, bool in_place) const {
     need(side);
     if (side.in_place)
-      throw Error(fmt::format("argument '{}' is in_place, which only the other one may be", side.argument));
+      throw Error(fmt::format("argument '{}' is in_place, which {}", side.argument,
+                              in_place ? "only the other one may be" : "this operation does not know"));
   }
   void root_only(const Side& side, int root) const {
     if (side.in_place && context_.rank() != root)
@@ -141,15 +142,15 @@ class Reading {
     return count;
   }
 
-  void apart(const Side& a, const Side& b) const {
+  void distinct(const Side& a, const Side& b, bool in_place) const {
     if (!a.counted() || !b.counted() || a.array.high() == 0 || b.array.high() == 0) return;
     // Whether bytes with gaps meet, the core finds out.
     if (!a.array.is_contiguous() || !b.array.is_contiguous()) return;
     const auto begin = [](const Side& side) { return reinterpret_cast<std::uintptr_t>(side.array.data); };
     if (begin(a) < begin(b) + static_cast<std::uintptr_t>(b.array.high()) &&
         begin(b) < begin(a) + static_cast<std::uintptr_t>(a.array.high()))
-      throw Error(fmt::format("arguments '{}' and '{}' overlap in memory; work in place with tasuki.in_place",
-                              a.argument, b.argument));
+      throw Error(fmt::format("arguments '{}' and '{}' overlap in memory{}", a.argument, b.argument,
+                              in_place ? "; work in place with tasuki.in_place" : ""));
   }
 
   /// Counts are for the elements of arrays; where every side has layouts there are none.
@@ -195,6 +196,7 @@ struct Shape {
   bool source_at_root, target_at_root;  ///< it is looked at on the root only
   bool target_in_place;                 ///< tasuki.in_place stands for the target, not for the source
   bool in_place_at_root;                ///< and on the root only
+  bool in_place;                        ///< it stands for one of them at all
   bool combined;                        ///< it is a reduction
 };
 

@@ -23,6 +23,12 @@ NewOperation made_collective(const ContextHandle& context, const Shape& shape, c
   return made;
 }
 
+void refuse_layouts(const Shape& shape, const Asked& asked) {
+  if (asked.with_layouts)
+    throw Error(
+        fmt::format("{}: arguments 'source' and 'target' must be contiguous arrays, without layouts", shape.name));
+}
+
 NewOperation made_barrier(const ContextHandle& context, const std::string& where, const CollectiveOptions& options) {
   const std::shared_ptr<Owner>& owner = context.owner;
   NewOperation made{owner, {}};

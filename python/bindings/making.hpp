@@ -31,6 +31,8 @@ struct NewOperation {
 using MakeCollective = std::function<AnyOperation(const Context& ranks, const Asked& asked)>;
 NewOperation made_collective(const ContextHandle& context, const Shape& shape, const Given& given,
                              const MakeCollective& make);
+/// Throws `Error` if an array has layouts beside it or is not contiguous: of operations that have no such form.
+void refuse_layouts(const Shape& shape, const Asked& asked);
 NewOperation made_barrier(const ContextHandle& context, const std::string& where, const CollectiveOptions& options);
 NewOperation made_broadcast(const ContextHandle& context, int root, nb::handle array, const BroadcastOptions& options);
 NewOperation made_transfer(const ContextHandle& context, nb::handle source, nb::handle target,

@@ -143,6 +143,15 @@ Planned plan_collective(const Machine& machine, const std::string& kind, int roo
   return plan(machine, shape);
 }
 
+Planned plan_named(const Machine& machine, const std::string& operation,
+                   const std::map<std::string, std::int64_t>& integers, const std::map<std::string, nb::object>& types,
+                   const std::string& memory, Truth shared, const std::string& path) {
+  NamedShape shape{operation, integers, memory_from(memory), shared, path};
+  for (const auto& [name, type] : types)
+    shape.arguments[name] = static_cast<std::int64_t>(planned_type(type, ReduceOp::max));
+  return plan(machine, shape);
+}
+
 using Ends = std::pair<std::vector<int>, std::vector<int>>;
 
 Planned plan_neighbours(const Machine& machine, const std::string& kind, std::int64_t count, nb::handle dtype,
@@ -373,6 +382,10 @@ shared: memory that peers can map, such as Tasuki's own; False: the user's own.)
         nb::arg("shared"), nb::arg("path"),
         nb::sig("def _plan_collective(machine: Machine, kind: str, root: Any, count: Any, counts: Any, dtype: Any, "
                 "op: str, ordered: Any, in_place: Any, algorithm: str, trees: Any, arity: Any, chunk: Any, "
+                "memory: str, shared: Any, path: str) -> Planned"));
+  m.def("_plan_named", plan_named, nb::arg("machine"), nb::arg("operation"), nb::arg("integers"), nb::arg("types"),
+        nb::arg("memory"), nb::arg("shared"), nb::arg("path"),
+        nb::sig("def _plan_named(machine: Machine, operation: str, integers: dict[str, Any], types: dict[str, Any], "
                 "memory: str, shared: Any, path: str) -> Planned"));
   m.def("_plan_exchange", plan_exchange, nb::arg("machine"), nb::arg("fields"), nb::arg("entries"), nb::arg("reverse"),
         nb::arg("op"), nb::arg("memory"), nb::arg("shared"), nb::arg("path"),

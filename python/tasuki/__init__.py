@@ -14,38 +14,28 @@ from .missing_mpi import explained as _explained
 
 with _explained():
     from . import _core
+from . import _operations
 from ._core import (
     Advice,
-    Allgather,
-    Allreduce,
-    Alltoall,
     ArgumentError,
     ArrayDistribution,
-    Barrier,
     BlockNeighbours,
-    Broadcast,
     Context,
     DeadlineError,
     DeviceArray,
     DisagreementError,
     Error,
-    Exchange,
-    Exscan,
     Field,
     FieldShape,
     Fork,
-    Gather,
     Graph,
     Grid,
-    Halo,
     KernelArgument,
     KernelTeam,
     Layout,
     Machine,
     MessageLayout,
     Messages,
-    NeighbourAllgather,
-    NeighbourAlltoall,
     NeighbourhoodReport,
     NotPossibleError,
     Operation,
@@ -54,15 +44,9 @@ from ._core import (
     Planned,
     Prediction,
     RankDiedError,
-    Redistribute,
-    Reduce,
-    ReduceScatter,
     Resident,
-    Scan,
-    Scatter,
     Stream,
     SystemFailure,
-    Transfer,
     VerifyReport,
     __version__,
     advise,
@@ -80,6 +64,7 @@ from ._core import (
     verify_plans,
     why_no_gpu,
 )
+from ._operations import *  # noqa: F403 - the classes of operations
 from .graphs import of_matrix as _of_matrix
 from .graphs import of_numbers as _of_numbers
 from .kernels import get_include, launch_resident
@@ -96,36 +81,25 @@ from .splits import choose_split
 
 __all__ = [
     "Advice",
-    "Allgather",
-    "Allreduce",
-    "Alltoall",
     "ArgumentError",
     "ArrayDistribution",
-    "Barrier",
     "BlockNeighbours",
-    "Broadcast",
     "Context",
     "DeadlineError",
     "DeviceArray",
     "DisagreementError",
     "Error",
-    "Exchange",
-    "Exscan",
     "Field",
     "FieldShape",
     "Fork",
-    "Gather",
     "Graph",
     "Grid",
-    "Halo",
     "KernelArgument",
     "KernelTeam",
     "Layout",
     "Machine",
     "MessageLayout",
     "Messages",
-    "NeighbourAllgather",
-    "NeighbourAlltoall",
     "NeighbourhoodReport",
     "NotPossibleError",
     "Operation",
@@ -134,15 +108,9 @@ __all__ = [
     "Planned",
     "Prediction",
     "RankDiedError",
-    "Redistribute",
-    "Reduce",
-    "ReduceScatter",
     "Resident",
-    "Scan",
-    "Scatter",
     "Stream",
     "SystemFailure",
-    "Transfer",
     "VerifyReport",
     "__version__",
     "advise",
@@ -170,9 +138,10 @@ __all__ = [
     "verify_plans",
     "why_no_gpu",
 ]
+__all__ += _operations.__all__
 
-Exchange.of_numbers = staticmethod(_of_numbers)  # type: ignore[method-assign]
-Exchange.of_matrix = staticmethod(_of_matrix)  # type: ignore[method-assign]
+_core.Exchange.of_numbers = staticmethod(_of_numbers)  # type: ignore[method-assign]
+_core.Exchange.of_matrix = staticmethod(_of_matrix)  # type: ignore[method-assign]
 
 _earlier_hook = _sys.excepthook
 

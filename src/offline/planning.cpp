@@ -12,6 +12,7 @@
 #include "shapes/collective.hpp"
 #include "shapes/exchange.hpp"
 #include "shapes/halo.hpp"
+#include "shapes/named.hpp"
 #include "shapes/neighbours.hpp"
 #include "shapes/redistribute.hpp"
 #include "shapes/transfer.hpp"
@@ -246,6 +247,10 @@ Planned plan(const Machine& machine, const NeighbourShape& neighbours) {
 
 Planned plan(const Machine& machine, const ExchangeShape& exchange) {
   return planned(machine, exchange);
+}
+
+Planned plan(const Machine& machine, const NamedShape& named) {
+  return planned(machine, named);
 }
 
 Planned plan(const Machine& machine, const RedistributeShape& redistribute) {

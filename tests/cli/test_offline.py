@@ -61,6 +61,8 @@ def test_predictions_of_several_machines_and_numbers_of_ranks(tasuki):
     assert "cpu-cluster, 16 ranks" in tasuki(
         "predict", "broadcast", "--machine", "cpu-cluster", "-n", 16, "--bytes", 4096, "--why", **NO_MPI
     )
+    mesh = tasuki("predict", "exchange", "--machine", "cpu-cluster", "-n", 4, "--mesh", 16, "--json", **NO_MPI)
+    assert mesh["predictions"][0]["us"] > 0
     assert "--machine is missing" in tasuki("predict", "barrier", status=1, **NO_MPI)
     wrong = tasuki("predict", "barrier", "--machine", "torus-36", "-n", 40, status=1, **NO_MPI)
     assert "torus of 3 x 2 x 6, which grows in its first dimension: give a multiple of 12" in wrong

@@ -74,8 +74,12 @@ void check_shift(const Context& ctx, int by, std::int64_t bytes, const std::stri
   std::vector<std::uint8_t> to(from.size());
   OperationOptions options;
   options.path = path;
-  Shift shift(ctx, by, from.data(), to.data(), bytes, options);
+  Shift shift(ctx, by, from.data(), to.data(), bytes, DType::u8, options);
   check_plan(shift);
+  NamedShape named{"shift", {{"by", by}, {"count", bytes}, {"type", static_cast<std::int64_t>(DType::u8)}}};
+  named.path = path;
+  const Planned planned = plan(machine_of(ctx), named);
+  CHECK(to_json(planned.plan(ctx.rank())) == to_json(shift.plan()));
   const int sender = ((ctx.rank() - by) % ctx.size() + ctx.size()) % ctx.size();
   const auto value = [](int rank, std::size_t i, int epoch) {
     return static_cast<std::uint8_t>(static_cast<std::size_t>(rank * 31 + epoch * 7) + i * 3);
@@ -116,10 +120,10 @@ RANK_TEST("the example of an operation refuses arguments that are wrong or diffe
   std::vector<std::byte> memory(64);
   std::byte* const at = memory.data();
   const auto error = [&](int by, std::byte* from, std::byte* to, std::int64_t bytes) {
-    return error_of([&] { const Shift shift(ctx, by, from, to, bytes); });
+    return error_of([&] { const Shift shift(ctx, by, from, to, bytes, DType::u8); });
   };
-  CHECK(contains(error(1, at, at + 32, -1), "argument 'bytes' is -1"));
-  CHECK(contains(error(1, nullptr, at, 8), "argument 'from' is null"));
+  CHECK(contains(error(1, at, at + 32, -1), "argument 'count' is -1"));
+  CHECK(contains(error(1, nullptr, at, 8), "argument 'in' is null"));
   CHECK(contains(error(1, at, at + 7, 8), "overlap"));
   if (ctx.size() > 1) CHECK(contains(error(ctx.rank(), at, at + 32, 8), "argument 'by' differs between ranks"));
 }

@@ -249,67 +249,15 @@ def command() -> None:
     """
 
 
-@command.command("halo")
-@shapes.halo_options
-@shared_options
-def halo(
-    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
-) -> None:
-    """A halo exchange on a grid."""
-    finish("halo", options, machine, ranks, rank, plans, as_json)
-
-
-@command.command("transfer")
-@shapes.transfer_options
-@shared_options
-def transfer(
-    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
-) -> None:
-    """A block of columns out of a matrix, from one rank to another."""
-    finish("transfer", options, machine, ranks, rank, plans, as_json)
-
-
-@command.command("broadcast")
-@shapes.broadcast_options
-@shared_options
-def broadcast(
-    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
-) -> None:
-    """One rank's bytes to all ranks."""
-    finish("broadcast", options, machine, ranks, rank, plans, as_json)
-
-
-@command.command("exchange")
-@shapes.exchange_options
-@shared_options
-def exchange(
-    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
-) -> None:
-    """The ghost cells of a square mesh, cut by wavy lines: neighbours across edges."""
-    finish("exchange", options, machine, ranks, rank, plans, as_json)
-
-
-@command.command("redistribute")
-@shapes.redistribute_options
-@shared_options
-def redistribute(
-    machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
-) -> None:
-    """Arrays from one distribution over ranks to another one."""
-    finish("redistribute", options, machine, ranks, rank, plans, as_json)
-
-
-def add_collective(kind: str, text: str, options: Callable) -> None:
+def add(kind: str, text: str, options: Callable) -> None:
     @command.command(kind, help=text)
     @options
     @shared_options
-    def explain_collective(
-        machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **options: object
+    def explain(
+        machine: str | None, ranks: int | None, rank: int, plans: Path | None, as_json: bool, **given: object
     ) -> None:
-        finish(kind, options, machine, ranks, rank, plans, as_json)
+        finish(kind, given, machine, ranks, rank, plans, as_json)
 
 
-for collective, about in shapes.COLLECTIVES.items():
-    add_collective(collective, about.help, shapes.collective_options(collective))
-for collective, about in shapes.NEIGHBOURS.items():
-    add_collective(collective, about, shapes.neighbour_options)
+for one in shapes.COMMANDS:
+    add(*one)

@@ -129,61 +129,14 @@ def command() -> None:
     """Make the plans of all ranks of a machine that need not be there. No ranks are started."""
 
 
-@command.command("halo")
-@shapes.halo_options
-@shared_options
-def halo(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool, as_json: bool,
-         **options: object) -> None:  # fmt: skip
-    """A halo exchange on a grid."""
-    finish("halo", options, machine, ranks, rank, out, passes, summary, as_json)
-
-
-@command.command("transfer")
-@shapes.transfer_options
-@shared_options
-def transfer(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool, as_json: bool,
-             **options: object) -> None:  # fmt: skip
-    """A block of columns out of a matrix, from one rank to another."""
-    finish("transfer", options, machine, ranks, rank, out, passes, summary, as_json)
-
-
-@command.command("broadcast")
-@shapes.broadcast_options
-@shared_options
-def broadcast(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool, as_json: bool,
-              **options: object) -> None:  # fmt: skip
-    """One rank's bytes to all ranks."""
-    finish("broadcast", options, machine, ranks, rank, out, passes, summary, as_json)
-
-
-@command.command("exchange")
-@shapes.exchange_options
-@shared_options
-def exchange(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool, as_json: bool,
-             **options: object) -> None:  # fmt: skip
-    """The ghost cells of a square mesh, cut by wavy lines: neighbours across edges."""
-    finish("exchange", options, machine, ranks, rank, out, passes, summary, as_json)
-
-
-@command.command("redistribute")
-@shapes.redistribute_options
-@shared_options
-def redistribute(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool,
-                 as_json: bool, **options: object) -> None:  # fmt: skip
-    """Arrays from one distribution over ranks to another one."""
-    finish("redistribute", options, machine, ranks, rank, out, passes, summary, as_json)
-
-
-def add_collective(kind: str, text: str, options: Callable) -> None:
+def add(kind: str, text: str, options: Callable) -> None:
     @command.command(kind, help=text)
     @options
     @shared_options
-    def plan_collective(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool,
-                        as_json: bool, **options: object) -> None:  # fmt: skip
-        finish(kind, options, machine, ranks, rank, out, passes, summary, as_json)
+    def plan(machine: str, ranks: int | None, rank: int, out: Path | None, passes: bool, summary: bool, as_json: bool,
+             **given: object) -> None:  # fmt: skip
+        finish(kind, given, machine, ranks, rank, out, passes, summary, as_json)
 
 
-for collective, about in shapes.COLLECTIVES.items():
-    add_collective(collective, about.help, shapes.collective_options(collective))
-for collective, about in shapes.NEIGHBOURS.items():
-    add_collective(collective, about, shapes.neighbour_options)
+for one in shapes.COMMANDS:
+    add(*one)

@@ -92,11 +92,5 @@ def add(kind: str, text: str, options: Callable) -> None:
         finish(kind, given, machines, ranks, why, as_json)
 
 
-add("halo", "A halo exchange on a grid.", shapes.halo_options)
-add("transfer", "A block of columns out of a matrix, from one rank to another.", shapes.transfer_options)
-add("broadcast", "One rank's bytes to all ranks.", shapes.broadcast_options)
-add("redistribute", "Arrays from one distribution over ranks to another one.", shapes.redistribute_options)
-for collective, about in shapes.COLLECTIVES.items():
-    add(collective, about.help, shapes.collective_options(collective))
-for collective, about in shapes.NEIGHBOURS.items():
-    add(collective, about, shapes.neighbour_options)
+for one in shapes.COMMANDS:
+    add(*one)

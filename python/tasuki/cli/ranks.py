@@ -12,9 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tasuki._operations import COLLECTIVES
 from tasuki.cli.common import python_on_ranks, run_ranks
-from tasuki.cli.shapes import NEIGHBOURS, numpy_type
+from tasuki.cli.shapes import KNOWN, NEIGHBOURS, numpy_type
 
 if TYPE_CHECKING:
     import tasuki
@@ -109,11 +108,11 @@ def collective(context, kind: str, options: dict, force: dict):
     """The collective that the options describe."""
     import tasuki
 
-    known = COLLECTIVES[kind]
+    known = KNOWN[kind]
     make = getattr(tasuki, known.cls)
     named = ("root", "op", "ordered", "algorithm", "trees", "arity", "chunk")
-    given = force | {key: options[key] for key in named if key in known.options}
-    if "count" not in known.options:
+    given = force | {key: options[key] for key in (*known.integers, *named) if key in options}
+    if "count" not in known.options:  # a barrier
         return make(context, where=options["memory"], **given)
     at_root = context.rank == options.get("root", context.rank)
     in_place = options.get("in_place") and at_root
@@ -127,7 +126,7 @@ def collective(context, kind: str, options: dict, force: dict):
             several = side in known.blocks or (in_place and known.in_place in known.blocks)
             count = options["count"] * (context.size if several else 1)
             sides[side] = array_for(context, options, count, numpy_type(options["dtype"]))
-    return make(context, sides["source"], sides["target"], **given)
+    return make(context, **sides, **given)
 
 
 def neighbours(context, kind: str, options: dict, force: dict):

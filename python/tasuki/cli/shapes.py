@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tasuki._operations import COLLECTIVES
+from tasuki._operations import BY_NAME, COLLECTIVES
 from tasuki.cli import Failure
 from tasuki.cli.common import INT_MOST, LONG_MOST
 
@@ -199,9 +199,16 @@ COLLECTIVE_OPTIONS = {
 }
 
 
-def collective_options(kind: str) -> Callable:
-    """Those that a collective has."""
-    return together(*(COLLECTIVE_OPTIONS[name] for name in COLLECTIVES[kind].options))
+KNOWN = COLLECTIVES | BY_NAME
+
+
+def options_of(kind: str) -> Callable:
+    """Those that an operation has of which all is written from the schema."""
+    integers = [
+        click.option(f"--{name.replace('_', '-')}", type=click.IntRange(-INT_MOST, INT_MOST), required=True, help=text)
+        for name, text in KNOWN[kind].integers.items()
+    ]
+    return together(*integers, *(COLLECTIVE_OPTIONS[name] for name in KNOWN[kind].options))
 
 
 broadcast_options = together(
@@ -317,6 +324,17 @@ redistribute_options = together(
     COLLECTIVE_OPTIONS["shared"],
 )
 
+# Name, help and options of each operation, for `explain`, `plan` and `predict`.
+COMMANDS = [
+    ("halo", "A halo exchange on a grid.", halo_options),
+    ("transfer", "A block of columns out of a matrix, from one rank to another.", transfer_options),
+    ("broadcast", "One rank's bytes to all ranks.", broadcast_options),
+    ("exchange", "The ghost cells of a square mesh, cut by wavy lines: neighbours across edges.", exchange_options),
+    ("redistribute", "Arrays from one distribution over ranks to another one.", redistribute_options),
+    *((kind, known.help, options_of(kind)) for kind, known in KNOWN.items()),
+    *((kind, text, neighbour_options) for kind, text in NEIGHBOURS.items()),
+]
+
 path_option = click.option(
     "--path",
     default="auto",
@@ -340,7 +358,7 @@ def checked(kind: str, options: dict) -> dict:
     if kind == "transfer" and options["columns"] > options["stride"]:
         raise Failure(f"--columns {options['columns']} is more than --stride {options['stride']}: rows would overlap")
     options = dict(options)
-    if (kind in COLLECTIVES or kind in NEIGHBOURS or kind in ("exchange", "redistribute")) and options.get(
+    if (kind in KNOWN or kind in NEIGHBOURS or kind in ("exchange", "redistribute")) and options.get(
         "shared", False
     ) is None:
         options["shared"] = options["memory"] == "device"
@@ -412,6 +430,12 @@ def planned(kind: str, machine: tasuki.Machine, options: dict) -> tasuki.Planned
         if given.get("dtype", "bfloat16") != "bfloat16":
             given["dtype"] = numpy_type(given["dtype"])
         return tasuki.plan_collective(machine, kind, **given)
+    if kind in BY_NAME:
+        known = BY_NAME[kind]
+        given = {key: options[key] for key in (*known.integers, *known.options, "path")}
+        if "dtype" in given:
+            given["dtype"] = numpy_type(given["dtype"])
+        return getattr(tasuki, f"plan_{kind}")(machine, **given)
     if kind == "exchange":
         from tasuki.meshes import wavy_mesh
 
