@@ -25,7 +25,7 @@ with_gpu_programs = ! grep -qs '^TASUKI_GPU_PROGRAMS:BOOL=OFF' $(BUILD)/CMakeCac
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build install uninstall himeno laplace test test-packages build-mpich-tests test-mpich sanitize sanitize-kernels bench gpu bench-gpu docs lint clean
+.PHONY: help setup configure build install uninstall himeno laplace test test-directives test-packages build-mpich-tests test-mpich sanitize sanitize-kernels bench gpu bench-gpu docs lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -77,6 +77,11 @@ else
 	@$(ctest) --parallel 2 --test-dir $(BUILD) --label-exclude '^gpu$$'
 	@$(cases) $(BUILD) release
 endif
+
+test-directives: configure ## all programs with directives, on 1 to 5 ranks, in both brackets (minutes)
+	@$(PYTHON) tools/setup.py --python
+	@$(compile) $(BUILD) --target tasuki_xmp xmp_serial_apps
+	@XMP_RUNTIME=$(abspath $(BUILD)) .venv/bin/python -m pytest -q -p no:cacheprovider tests/directives
 
 test-packages: ## what users build Tasuki from: add_subdirectory, FetchContent, a wheel with the programs (minutes)
 	@$(PYTHON) tools/setup.py --python

@@ -1,4 +1,8 @@
-"""Reads a piece of C with directives and gives the forms, or what the checks say."""
+"""Reads a piece of C with directives and gives the forms, or what the checks say; makes programs.
+
+Tests marked `broad` are more of the same: other ranks, the other brackets, another compiler. CTest's launches leave
+them out; `make test-directives` runs all.
+"""
 
 import sys
 from pathlib import Path
@@ -8,11 +12,21 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "directives"))
 
+from running import Programs  # noqa: E402
 from tasuki_directives.bind import read_program  # noqa: E402
 from tasuki_directives.checks import check_program  # noqa: E402
 from tasuki_directives.diagnostics import Findings  # noqa: E402
 from tasuki_directives.reader import Reader  # noqa: E402
 from tasuki_directives.source import Source  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "broad: more of the same, for `make test-directives`")
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    return Programs(tmp_path_factory.mktemp("programs"))
 
 
 class Read:

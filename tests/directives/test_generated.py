@@ -2,13 +2,11 @@
 
 import re
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from running import ROOT, translate
 
-ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "directives" / "runtime" / "include"
 SETUP = """#pragma xmp nodes p(*)
 #pragma xmp template t(0:99)
@@ -22,8 +20,7 @@ static double a[100], b[100];
 def emit(folder, text, *flags, name="a.c"):
     """tasuki-cc --emit: the run, and the generated text."""
     (folder / name).write_text(text)
-    command = [sys.executable, str(ROOT / "directives" / "tasuki-cc"), "--emit", str(folder / "out"), *flags]
-    run = subprocess.run([*command, str(folder / name)], capture_output=True, text=True, check=False, timeout=60)
+    run = translate("--emit", folder / "out", *flags, folder / name)
     out = folder / "out" / name
     return run, out.read_text() if out.exists() else ""
 

@@ -4,60 +4,39 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from running import BUILD, EXAMPLE_FLAGS, EXAMPLES, FLAGS, HERE, WARNINGS, output, size, started, tasuki_cc
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = Path(__file__).with_name("translated")
-BUILD = os.environ.get("XMP_RUNTIME")
-FLAGS = ["-std=gnu11", "-O1", "-ffp-contract=off", *os.environ.get("TEST_CFLAGS", "").split()]
-WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+PROGRAMS = HERE / "translated"
+RANKS = (1, 2, 3, 5)
+# Ranks that are in `make test`; the others are broad.
+SHARE = {
+    "arrays_round": (5,),
+    "work_square": (3,),
+    "widths": (2,),
+    "sections": (3,),
+    "placed": (2,),
+    "dealt_round": (3,),
+    "rims_square": (1, 2),
+    "own_nodes": (5,),
+}
 
 pytestmark = pytest.mark.skipif(not BUILD, reason="XMP_RUNTIME names no build folder with the run-time library")
 
 
-def tasuki_cc(*arguments):
-    command = [sys.executable, str(ROOT / "directives" / "tasuki-cc"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
-def started(program, ranks, **environment):
-    """The program on so many ranks."""
-    command = [sys.executable, str(ROOT / "tools" / "mpirun.py"), "--timeout", "60", "-n", str(ranks)]
-    if os.environ.get("TASUKI_MPIEXEC"):
-        command += ["--mpiexec", os.environ["TASUKI_MPIEXEC"]]
-    command.append(str(program))
-    variables = {**os.environ, **environment}
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=90, env=variables)
-
-
-def output(program, ranks):
-    """What it prints on so many ranks."""
-    run = started(program, ranks)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return run.stdout
+def case(*values, broad):
+    return pytest.param(*values, marks=[pytest.mark.broad] if broad else [])
 
 
 @pytest.mark.parametrize(
-    "name", ["arrays_round", "work_square", "widths", "sections", "placed", "dealt_round", "rims_square"]
+    "name, ranks", [case(name, n, broad=n not in share) for name, share in SHARE.items() for n in RANKS]
 )
-def test_programs_print_what_plain_c_prints(name, tmp_path):
+def test_programs_print_what_plain_c_prints(name, ranks, programs):
     source = PROGRAMS / f"{name}.c"
-    made = tasuki_cc(*FLAGS, *WARNINGS, source, "-o", tmp_path / "translated", "-lm")
-    assert (made.returncode, made.stderr) == (0, "")
-    subprocess.run(["cc", "-w", *FLAGS, str(source), "-o", str(tmp_path / "plain"), "-lm"], check=True)
-    plain = subprocess.run([str(tmp_path / "plain")], capture_output=True, text=True, check=True).stdout
-    assert plain
-    for ranks in (1, 2, 3, 5):
-        assert output(tmp_path / "translated", ranks) == plain, ranks
-
-
-def test_what_only_several_nodes_do(tmp_path):
-    made = tasuki_cc(*FLAGS, *WARNINGS, PROGRAMS / "own_nodes.c", "-o", tmp_path / "translated")
-    assert (made.returncode, made.stderr) == (0, "")
-    for ranks in (1, 2, 3, 5):
-        assert output(tmp_path / "translated", ranks) == "wrong: 0\n", ranks
+    # What only several nodes do has no plain C: the program counts what is wrong.
+    expected = "wrong: 0\n" if name == "own_nodes" else programs.plain(source)
+    assert output(programs.translated(source), ranks) == expected
 
 
 def test_tasks_that_disagree_are_told_both_lines(tmp_path):
@@ -104,54 +83,50 @@ def test_several_files_share_arrays_and_pointers(tmp_path):
 LINK = [f"-L{BUILD}/lib", f"-Wl,-rpath,{BUILD}/lib"] if BUILD else []
 
 
-def size(**numbers):
-    return [f"-D{name}={value}" for name, value in numbers.items()]
+@pytest.mark.parametrize(
+    "brackets, columns, ranks",
+    [
+        case(b, c, n, broad=(b, n) not in (("round", 3), ("square", 2)))
+        for b in ("round", "square")
+        for c, n in ((1, 1), (1, 3), (1, 5), (2, 2))
+    ],
+)
+def test_laplace_is_the_program_laplace_bit_by_bit(brackets, columns, ranks, programs):
+    source = EXAMPLES / f"laplace_{brackets}.c"
+    flags = ["--explain", *EXAMPLE_FLAGS, *size(ROWS=29, COLUMNS=31, STEPS=20, NODE_COLUMNS=columns)]
+    assert "the rim of 1:1, 1:1" in programs.said(source, *flags)
+    assert output(programs.translated(source, *flags), ranks).split()[-1] == programs.serial("laplace", 29, 31, 20)
 
 
-@pytest.mark.parametrize("brackets", ["round", "square"])
-def test_laplace_is_the_program_laplace_bit_by_bit(brackets, tmp_path):
-    serial = subprocess.run(
-        [f"{BUILD}/bin/xmp_serial_apps", "laplace", "29", "31", "20"], capture_output=True, text=True
-    )
-    for columns, all_ranks in ((1, (1, 3, 5)), (2, (2,))):
-        made = example("laplace", brackets, tmp_path, size(ROWS=29, COLUMNS=31, STEPS=20, NODE_COLUMNS=columns))
-        assert "the rim of 1:1, 1:1" in made.stderr
-        for ranks in all_ranks:
-            assert output(tmp_path / "example", ranks).split()[-1] == serial.stdout.split()[-1], ranks
+@pytest.mark.parametrize(
+    "brackets, nodes, ranks",
+    [
+        case(b, p, n, broad=(b, n) not in (("round", 2), ("square", 3)))
+        for b in ("round", "square")
+        for p, n in (((1, 1), 1), ((1, 1), 3), ((2, 1), 2))
+    ],
+)
+def test_himeno_is_the_program_himeno_bit_by_bit(brackets, nodes, ranks, programs):
+    source = EXAMPLES / f"himeno_{brackets}.c"
+    numbers = size(I=32, J=32, K=64, STEPS=3, NODES_J=nodes[0], NODES_K=nodes[1])
+    flags = ["--explain", *EXAMPLE_FLAGS, *numbers]
+    assert "the rim of 1:1, 1:1, 1:1" in programs.said(source, *flags)
+    _, gosa, _, checksum = output(programs.translated(source, *flags), ranks).split()
+    assert checksum == programs.serial("himeno", 32, 32, 64, 3)
+    assert float(gosa) == pytest.approx(6.229796e-03, rel=5e-4)
 
 
-@pytest.mark.parametrize("brackets", ["round", "square"])
-def test_himeno_is_the_program_himeno_bit_by_bit(brackets, tmp_path):
-    sizes = ("32", "32", "64")
-    serial = subprocess.run([f"{BUILD}/bin/xmp_serial_apps", "himeno", *sizes, "3"], capture_output=True, text=True)
-    for nodes, all_ranks in (((1, 1), (1, 3)), ((2, 1), (2,))):
-        numbers = size(I=32, J=32, K=64, STEPS=3, NODES_J=nodes[0], NODES_K=nodes[1])
-        made = example("himeno", brackets, tmp_path, numbers)
-        assert "the rim of 1:1, 1:1, 1:1" in made.stderr
-        for ranks in all_ranks:
-            _, gosa, _, checksum = output(tmp_path / "example", ranks).split()
-            assert checksum == serial.stdout.split()[-1], ranks
-            assert float(gosa) == pytest.approx(6.229796e-03, rel=5e-4)
-
-
-def example(name, brackets, folder, numbers):
-    source = ROOT / "directives" / "examples" / f"{name}_{brackets}.c"
-    include = f"-I{ROOT / 'directives' / 'runtime' / 'examples'}"
-    made = tasuki_cc("--explain", *FLAGS, *WARNINGS, include, *numbers, source, "-o", folder / "example", "-lm")
-    assert made.returncode == 0, made.stderr
-    return made
-
-
-@pytest.mark.parametrize("name, flag", [("laplace_xacc_round", "--openmp"), ("himeno_xacc_square", "--no-overlap")])
-def test_openacc_runs_on_hosts(name, flag, tmp_path):
-    source = Path(__file__).with_name("programs") / f"{name}.c"
-    made = tasuki_cc(flag, *FLAGS, *WARNINGS, source, "-o", tmp_path / "translated", "-lm")
-    assert (made.returncode, made.stderr) == (0, "")
-    subprocess.run(["cc", "-w", *FLAGS, str(source), "-o", str(tmp_path / "plain"), "-lm"], check=True)
-    plain = subprocess.run([str(tmp_path / "plain")], capture_output=True, text=True, check=True).stdout
+@pytest.mark.parametrize(
+    "name, flag",
+    [case("laplace_xacc_round", "--openmp", broad=False), case("himeno_xacc_square", "--no-overlap", broad=True)],
+)
+def test_openacc_runs_on_hosts(name, flag, programs):
+    source = HERE / "programs" / f"{name}.c"
     # Sums have another order.
-    found = output(tmp_path / "translated", 2).split()
-    assert float(found[-1]) == pytest.approx(float(plain.split()[-1]), rel=1e-3 if "himeno" in name else 1e-12)
+    found, plain = (
+        float(text.split()[-1]) for text in (output(programs.translated(source, flag), 2), programs.plain(source))
+    )
+    assert found == pytest.approx(plain, rel=1e-3 if "himeno" in name else 1e-12)
 
 
 def test_the_driver_of_an_external_suite(tmp_path):
@@ -162,7 +137,7 @@ def test_the_driver_of_an_external_suite(tmp_path):
     (tmp_path / "odd.c").write_text(body % "#pragma xmp tasklet\n  return 0;")
     (tmp_path / "no_program.c").write_text("#pragma xmp nodes p[*]\n")
     (tmp_path / "Makefile").write_text("run:\n\tmpirun -np 2 ./good\n\tmpirun -n 1 ./bad\n")
-    command = [sys.executable, str(Path(__file__).with_name("run_suite.py"))]
+    command = [sys.executable, str(HERE / "run_suite.py")]
     run = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "XMP_SUITE": tmp_path}
     )
