@@ -16,6 +16,7 @@ from .translate import DEFINED, Written, compile_and_link, translate_all, write
 USAGE = """usage: tasuki-cc [OPTION...] ARGUMENT...          the compiler ($CC or cc), and the translator of directives
        tasuki-cc --emit DIR [OPTION...] ARGUMENT...   write the translated files there, and compile nothing
        tasuki-cc --check [FLAG...] FILE...            read, bind and check the directives of C files
+       tasuki-cc --check -o PROGRAM [OPTION...] ARGUMENT...   a program that checks its references when it runs
        tasuki-cc --dump-ir [FLAG...] FILE...          the same, and print their typed form as JSON
 
 OPTION: --explain says what became of every directive, and whether a reflect is overlapped with the loop after it;
@@ -45,9 +46,9 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return flags, files
 
 
-def build(arguments: list[str]) -> int:
+def build(arguments: list[str], check: bool) -> int:
     """Translates, and calls the compiler."""
-    options, folder, rest = Options(), None, []
+    options, folder, rest = Options(check=check), None, []
     words = iter(arguments)
     for word in words:
         if word == "--emit":
@@ -69,6 +70,8 @@ def build(arguments: list[str]) -> int:
             rest.append(word)
     if options.kernels and options.openmp:
         raise BadInput("tasuki-cc: error: --openmp is for loops of the host, and --device makes kernels of them")
+    if options.kernels and options.check:
+        raise BadInput("tasuki-cc: error: --check checks references of the host; take --device away")
     flags, files = split(rest)
     files = [path for path in files if path.endswith(".c") and Path(path).is_file()]
     written = translated(files, flags, options)
@@ -78,6 +81,8 @@ def build(arguments: list[str]) -> int:
     if folder is not None:
         if not written:
             raise BadInput("tasuki-cc: error: no file has directives, so that there is nothing to translate")
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise BadInput(f"tasuki-cc: error: --emit {folder} is no folder; name one")
         for path in write(written, Path(folder)).values():
             print(path)
         return 0
@@ -141,9 +146,11 @@ def main(arguments: list[str]) -> int:
             print(USAGE)
             return 0 if arguments else 2
         modes = [a for a in arguments if a in ("--check", "--dump-ir")]
-        if not modes:
-            return build(arguments)
-        return analyse([a for a in arguments if a not in modes], "--dump-ir" in modes)
+        rest = [a for a in arguments if a not in modes]
+        makes = "--dump-ir" not in modes and any(a in ("-o", "-c", "--emit") for a in rest)
+        if not modes or makes:
+            return build(rest, check=bool(modes))
+        return analyse(rest, "--dump-ir" in modes)
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2

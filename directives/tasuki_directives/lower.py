@@ -12,6 +12,7 @@ from . import (
     lower_acc,
     lower_arrays,
     lower_calls,
+    lower_check,
     lower_gmove,
     lower_kernels,
     lower_loops,
@@ -85,6 +86,8 @@ class Lowering:
     def run(self) -> None:
         lower_arrays.check_whole_references(self)
         lower_arrays.rewrite_indices(self)
+        if self.options.check:
+            lower_check.check_indices(self)
         lower_gmove.rewrite_descriptors(self)
         overlap.find_overlaps(self)
         for bound in self.program.directives:
@@ -288,6 +291,7 @@ class Lowering:
             line = source.place(min(inside + starts))[0]
             edits = self.of(source)
             text = INCLUDE + ('#include "xacc_translated.h"\n' if self.cuda else "")
+            text += '#include "xmp_checked.h"\n' if self.options.check else ""
             edits.changes.insert(0, Edit(source.starts[line - 1], source.starts[line - 1], text))
 
     def _end_file(self) -> None:

@@ -55,6 +55,27 @@ def test_tasks_that_disagree_are_told_both_lines(tmp_path):
     )
 
 
+def test_references_that_leave_the_shadow_are_told_when_run(tmp_path):
+    """Those that no translation can know."""
+    (tmp_path / "far.c").write_text(
+        "#include <stdlib.h>\n#pragma xmp nodes p[*]\n#pragma xmp template t[12]\n"
+        "#pragma xmp distribute t[block] onto p\nstatic int a[12], b[12];\n"
+        "#pragma xmp align [i] with t[i] :: a, b\n#pragma xmp shadow a[1]\n"
+        'int main(void) {\n  const int far = atoi(getenv("FAR"));\n'
+        "#pragma xmp loop on t[i]\n  for (int i = 0; i < 12; i++) a[i] = i;\n#pragma xmp reflect (a)\n"
+        "#pragma xmp loop on t[i]\n  for (int i = 0; i < 9; i++)\n    b[i] = a[i + far * far];\n  return 0;\n}\n"
+    )
+    made = tasuki_cc("--check", *FLAGS, *WARNINGS, tmp_path / "far.c", "-o", tmp_path / "far")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert started(tmp_path / "far", 2, FAR="1").returncode == 0
+    run = started(tmp_path / "far", 2, FAR="2")
+    assert run.returncode != 0
+    told = (
+        r"far\.c:15: error: rank 0: 'a' has no element 7 in dimension 0 here; this node has -?\d+ to 6, shadow included"
+    )
+    assert re.search(told, run.stderr) and "remedy: widen the shadow" in run.stderr, run.stderr
+
+
 def test_several_files_share_arrays_and_pointers(tmp_path):
     (tmp_path / "shared.h").write_text(
         "#define N 17\n#pragma xmp nodes p[*]\n#pragma xmp template t[N]\n#pragma xmp distribute t[block] onto p\n"
