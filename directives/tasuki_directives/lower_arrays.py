@@ -248,19 +248,18 @@ def remove_declarations(low) -> None:
             gone[identity(one)] = one
     statements: dict = {}
     for one in gone.values():
-        span = low.code.span(one)
-        statements.setdefault((id(span.source), span.start), []).append(one)
-    for group in statements.values():
-        _remove(low, group)
+        begin, together = _declared_together(low, one)
+        statements.setdefault((id(low.code.span(one).source), begin), (together, []))[1].append(one)
+    for (_, begin), (together, group) in statements.items():
+        _remove(low, begin, together, group)
 
 
-def _remove(low, group: list) -> None:
-    span = low.code.span(group[0])
-    source = span.source
+def _remove(low, begin: int, together: list, group: list) -> None:
+    source = low.code.span(group[0]).source
     names = {c.spelling for c in group}
-    first = min(source.offset_of_byte(c.location.offset) for c in _declared_together(low, group[0]))
+    first = min(source.offset_of_byte(c.location.offset) for c in together)
     start = first
-    for token in reversed([t for t in TOKEN.finditer(source.as_c, span.start, first)]):
+    for token in reversed([t for t in TOKEN.finditer(source.as_c, begin, first)]):
         if token[0] not in ("*", "(", "const", "restrict", "volatile") or source.as_c[token.end() : start].strip():
             break
         if token[0] in ("const", "volatile") and not source.as_c[: token.start()].rstrip().endswith("*"):
@@ -276,32 +275,36 @@ def _remove(low, group: list) -> None:
                 end = token.end()
                 break
     kept = []
-    for begin, stop in pieces:
-        text = source.text[begin:stop]
+    for at, stop in pieces:
+        text = source.text[at:stop]
         name = next((m[0] for m in TOKEN.finditer(text) if m.lastgroup == "word" and m[0] in names), None)
         declarator = re.match(r"\s*[*(\s]*(\w+)", text)
         if name is None or declarator is None or declarator[1] != name:
             kept.append(text.strip())
         elif re.search(r"(?<![=!<>])=(?!=)", text):
-            raise_at = Span(source, begin, stop)
+            raise_at = Span(source, at, stop)
             low.findings.error(
                 raise_at, f"'{name}' is distributed, and cannot be initialised here", "fill it in a loop"
             )
-    specifiers = source.text[span.start : start]
+    specifiers = source.text[begin:start]
     text = f"{specifiers}{', '.join(kept)};" if kept else f"{specifiers.strip()};" if "{" in specifiers else ""
     edits = low.of(source)
-    edits.taken(span.start, end)
-    edits.replace(span.start, end, text)
+    edits.taken(begin, end)
+    edits.replace(begin, end, text)
 
 
-def _declared_together(low, one) -> list:
-    parent = low.code.own
-    if one.semantic_parent.kind is CursorKind.FUNCTION_DECL:
-        known = low.code.locals.get(identity(one.semantic_parent), {})
-        parent = [variable for found in known.values() for variable, *_ in found]
+def _declared_together(low, one) -> tuple[int, list]:
+    """Where the declaration begins, and its variables. Those of a function but the first begin with their names."""
     span = low.code.span(one)
-    same = [c for c in parent if c.kind is CursorKind.VAR_DECL and low.code.span(c).start == span.start]
-    return [c for c in same if low.code.span(c).source is span.source] or [one]
+    if one.semantic_parent.kind is CursorKind.FUNCTION_DECL:
+        statements = [c for c in low.code.walk(one.semantic_parent) if c.kind is CursorKind.DECL_STMT]
+        around = [c for c in statements if (held := low.code.span(c)) is not None and held.holds(span)]
+        if around:
+            return low.code.span(around[-1]).start, [
+                c for c in around[-1].get_children() if c.kind is CursorKind.VAR_DECL
+            ]
+    same = [c for c in low.code.own if c.kind is CursorKind.VAR_DECL and low.code.span(c).start == span.start]
+    return span.start, [c for c in same if low.code.span(c).source is span.source] or [one]
 
 
 # ---- references without indices

@@ -20,6 +20,12 @@ SHARE = {
     "dealt_round": (3,),
     "rims_square": (1, 2),
     "own_nodes": (5,),
+    "ring_round": (2,),
+    "ring_square": (3,),
+    "matrix_round": (5,),
+    "matrix_square": (2,),
+    "relax_round": (3,),
+    "relax_square": (2,),
 }
 
 pytestmark = pytest.mark.skipif(not BUILD, reason="XMP_RUNTIME names no build folder with the run-time library")
