@@ -76,18 +76,26 @@ int solve(const tasuki::Context& context, Options options, const AppInfo& info, 
   const bool resident = options.engine == "kernel";
   if (resident && !options.communicate)
     throw tasuki::Error("--engine kernel: it cannot leave the exchange out; take away --no-communication");
+  if (options.norm_every > 0 && (on_gpus || resident))
+    throw tasuki::Error(
+        "--norm-every: GPUs and kernels reduce the norm once, at the end; add --device cpu --engine inline");
   const auto solver = maker_of(equation, on_gpus, resident)(context, options);
   const auto from_start = [&solver](int iterations) {
     solver->initialise();
     return solver->run(iterations);
   };
   describe_gpus(context, on_gpus, result);
+  if (!on_gpus && !resident) result.stages.emplace();
   result.iterations = choose_iterations(context, options, from_start);
   reduce_times(context, from_start(result.iterations), result);
   result.norm_name = equation.norm_name;
   result.norm = solver->norm();
   result.flops_per_iteration = equation.flops_per_cell;
-  for (const auto extent : options.extents) result.flops_per_iteration *= static_cast<double>(extent - 2);
+  result.bytes_per_iteration = equation.bytes_per_cell;
+  for (const auto extent : options.extents) {
+    result.flops_per_iteration *= static_cast<double>(extent - 2);
+    result.bytes_per_iteration *= static_cast<double>(extent - 2);
+  }
   if (options.communicate && equation.check_norm != nullptr) equation.check_norm(options, result);
   if (options.verify) result.verified = solver->equals_serial(result.iterations);
   if (const auto split = solver->split(result.iterations)) reduce_split(context, *split, result);
@@ -107,8 +115,12 @@ tasuki::HaloOptions halo_options(const Options& options, const tasuki::FieldBase
   return how;
 }
 
-CpuSteps::CpuSteps(const Options& options, const tasuki::FieldBase& field, const tasuki::Halo& halo, Sweep sweep)
-    : options_(options), field_(field), halo_(halo), sweep_(std::move(sweep)) {}
+CpuSteps::CpuSteps(const Options& options, const tasuki::FieldBase& field, const tasuki::Halo& halo, Sweep sweep,
+                   Norm norm)
+    : options_(options), field_(field), halo_(halo), sweep_(std::move(sweep)), norm_(std::move(norm)) {
+  if (options_.norm_every > 0)
+    reduction_.emplace(field.grid().context(), tasuki::in_place, reduced_.data(), 1, tasuki::DType::f64, norm_.op);
+}
 
 void CpuSteps::exchange() {
   halo_.start();
@@ -123,10 +135,23 @@ Timing CpuSteps::run(int iterations) {
   const double begin = now();
   for (int n = 0; n < iterations; ++n) {
     step(timing);
+    if (reduction_ && ((n + 1) % options_.norm_every == 0 || n + 1 == iterations)) reduce_norm(timing);
     progress.done(n + 1);
   }
   timing.total = now() - begin;
   return timing;
+}
+
+std::optional<double> CpuSteps::norm() const {
+  return reduction_ ? std::optional(reduced_.front()) : std::nullopt;
+}
+
+void CpuSteps::reduce_norm(Timing& timing) {
+  const double since = now();
+  reduced_.front() = norm_.local();
+  reduction_->start();
+  reduction_->wait();
+  timing.norm += now() - since;
 }
 
 void CpuSteps::step(Timing& timing) {

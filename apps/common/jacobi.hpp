@@ -33,6 +33,7 @@ using MakeSolver = std::unique_ptr<Solver> (*)(const tasuki::Context&, const Opt
 struct Equation {
   const char* norm_name = "";
   double flops_per_cell = 0;
+  double bytes_per_cell = 0;  ///< of its arrays' elements, each loaded or stored once
   /// Bytes that all of a rank's arrays take in the host's memory.
   std::int64_t (*memory_needed)(const tasuki::Grid& grid, bool on_gpus, bool verify) = nullptr;
   MakeSolver on_cpus = nullptr;
@@ -56,19 +57,31 @@ class CpuSteps {
   /// Reads copy 1 - `now` of the field and writes copy `now`, in one box. `first` is true for the first box of a step.
   using Sweep = std::function<void(int now, const tasuki::Box& box, bool first)>;
 
-  /// `halo` is the field's, and alternating.
-  CpuSteps(const Options& options, const tasuki::FieldBase& field, const tasuki::Halo& halo, Sweep sweep);
+  /// This rank's part of the last step's norm, and how the ranks' parts become one.
+  struct Norm {
+    std::function<double()> local;
+    tasuki::ReduceOp op = tasuki::ReduceOp::sum;
+  };
+
+  /// `halo` is the field's, and alternating. Collective.
+  CpuSteps(const Options& options, const tasuki::FieldBase& field, const tasuki::Halo& halo, Sweep sweep, Norm norm);
 
   void exchange();             ///< By itself, for the start.
   Timing run(int iterations);  ///< Without exchanges if the options say so. Collective.
+  /// Of the last step, over all ranks, where the options have it reduced in between.
+  std::optional<double> norm() const;
 
  private:
   void step(Timing& timing);
+  void reduce_norm(Timing& timing);
 
   Options options_;
   tasuki::FieldBase field_;
   tasuki::Halo halo_;
   Sweep sweep_;
+  Norm norm_;
+  std::vector<double> reduced_{0};  // an element, whose address stays
+  std::optional<tasuki::Allreduce> reduction_;
   int unshown_ = 0;  // without exchanges the copies take turns behind the field's back: its swaps belong to the halo
 };
 

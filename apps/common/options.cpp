@@ -138,6 +138,9 @@ CommandLine parse_options(int argc, char** argv, const AppInfo& info) {
       ->check(check([&info](const std::string& text) { parse_split(text, info.ndims); }));
   app.add_option("--iterations", options.iterations, "default: 3 with --verify, else about 3 seconds")
       ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+  app.add_option("--norm-every", options.norm_every,
+                 "reduce the norm over all ranks every so many iterations, on CPUs (default: once, at the end)")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   app.add_option("--overlap", overlap, "compute the interior while the halo travels")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();

@@ -31,6 +31,7 @@ struct Options {
   std::string device = "auto";  ///< auto, cpu, gpu
   std::string json;             ///< file for the results; empty: none
   int iterations = 0;           ///< 0: chosen by the app
+  int norm_every = 0;           ///< iterations between two reductions of the norm; 0: one at the end
   int threads = 0;              ///< ranks that are threads of this process; 0: they are processes
   bool overlap = true;
   bool verify = false;

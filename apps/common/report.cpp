@@ -59,6 +59,12 @@ int choose_iterations(const tasuki::Context& context, const Options& options, co
 void reduce_times(const tasuki::Context& context, const Timing& timing, Result& result) {
   result.seconds_per_iteration = longest(context, timing.total) / result.iterations;
   result.communication_share = longest(context, (timing.total - timing.compute) / timing.total);
+  if (result.stages) {
+    const double exchange = timing.total - timing.compute - timing.norm;
+    result.stages =
+        Stages{longest(context, timing.compute) / result.iterations, longest(context, exchange) / result.iterations,
+               longest(context, timing.norm) / result.iterations};
+  }
 }
 
 void describe_gpus(const tasuki::Context& context, [[maybe_unused]] bool on_gpus, [[maybe_unused]] Result& result) {
@@ -83,6 +89,7 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
   const tasuki::Context& context = grid.context();
   if (!context.is_root()) return failed ? 1 : 0;
   const double gflops = result.flops_per_iteration / result.seconds_per_iteration * 1e-9;
+  const double bandwidth = result.bytes_per_iteration / result.seconds_per_iteration * 1e-9;
   const double exposed = result.split ? std::max(0.0, result.seconds_per_iteration - result.split->compute) : 0;
   const std::string overlap = options.overlap ? "on" : "off";
 
@@ -99,7 +106,12 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
   fmt::print("  iterations            {}\n", result.iterations);
   fmt::print("  time per iteration    {:.2f} us\n", result.seconds_per_iteration * 1e6);
   fmt::print("  performance           {:.3f} GFLOPS\n", gflops);
+  fmt::print("  effective bandwidth   {:.2f} GB/s\n", bandwidth);
   if (options.engine != "kernel") fmt::print("  communication share   {:.1f} %\n", result.communication_share * 100);
+  if (result.stages)
+    fmt::print("  stages                compute {:.2f} us, exchange {:.2f} us, {} {:.2f} us\n",
+               result.stages->compute * 1e6, result.stages->exchange * 1e6, result.norm_name,
+               result.stages->norm * 1e6);
   if (result.split) {
     fmt::print("  computation alone     {:.1f} us\n", result.split->compute * 1e6);
     fmt::print("  exchange alone        {:.1f} us, of which {:.1f} us are not hidden\n", result.split->exchange * 1e6,
@@ -123,6 +135,9 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"iterations", result.iterations},
                            {result.norm_name, result.norm},
                            {"gflops", gflops},
+                           {"bandwidth_gbs", bandwidth},
+                           {"norm_every", options.norm_every},
+                           {"stages_us", nullptr},
                            {"seconds_per_iteration", result.seconds_per_iteration},
                            {"communication_share", result.communication_share},
                            {"verified", nullptr},
@@ -144,6 +159,10 @@ int report(const tasuki::Grid& grid, const std::string& app, const Options& opti
                            {"mpi", mpi_version()}};
     if (options.engine == "kernel") json.erase("communication_share");  // nobody measures it within the kernel
     if (result.verified) json["verified"] = *result.verified;
+    if (result.stages)
+      json["stages_us"] = {{"compute", result.stages->compute * 1e6},
+                           {"exchange", result.stages->exchange * 1e6},
+                           {"norm", result.stages->norm * 1e6}};
     if (result.split) {
       json["compute_us"] = result.split->compute * 1e6;
       json["exchange_us"] = result.split->exchange * 1e6;

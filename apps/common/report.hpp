@@ -13,10 +13,19 @@ namespace apps {
 /// Seconds since some moment.
 double now();
 
-/// Seconds of this rank in one run; what is not computation is spent in the halo's start and wait.
+/// Seconds of this rank in one run; what is neither computation nor the norm's reduction is spent in the halo's start
+/// and wait.
 struct Timing {
   double total = 0;
   double compute = 0;
+  double norm = 0;
+};
+
+/// Seconds of one iteration by stage, each on the rank for which it is longest.
+struct Stages {
+  double compute = 0;
+  double exchange = 0;  ///< what of it is not hidden
+  double norm = 0;
 };
 
 /// Seconds of one iteration, on the rank for which they are longest.
@@ -31,10 +40,12 @@ struct Result {
   std::string gpu_name;
   std::string engine_why;  ///< if it was chosen here
   std::optional<Split> split;
+  std::optional<Stages> stages;  ///< on CPUs, where the host can tell them apart
   double seconds_per_iteration = 0;
   double communication_share = 0;  ///< of the time, on the rank that communicates longest
   double flops_per_iteration = 0;
-  std::string norm_name;  ///< what the app calls its measure of convergence
+  double bytes_per_iteration = 0;  ///< that a cell must load and store once
+  std::string norm_name;           ///< what the app calls its measure of convergence
   double norm = 0;
   std::string norm_remark;
   bool norm_wrong = false;       ///< known to be another value

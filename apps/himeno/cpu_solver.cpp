@@ -9,10 +9,12 @@ class CpuSolver final : public Solver {
  public:
   CpuSolver(const tasuki::Context& context, const apps::Options& options)
       : Solver(context, options, tasuki::Memory::host),
-        steps_(options, p_, halo_, [this](int now, const tasuki::Box& box, bool first) {
-          if (first) gosa_ = 0;
-          gosa_ += sweep(coefficients_, p_.data(1 - now), p_.data(now), region(box));
-        }) {
+        steps_(options, p_, halo_,
+               [this](int now, const tasuki::Box& box, bool first) {
+                 if (first) gosa_ = 0;
+                 gosa_ += sweep(coefficients_, p_.data(1 - now), p_.data(now), region(box));
+               },
+               {[this] { return gosa_; }, tasuki::ReduceOp::sum}) {
     fill_on_host();
   }
 
@@ -23,6 +25,7 @@ class CpuSolver final : public Solver {
 
   apps::Timing run(int iterations) override { return steps_.run(iterations); }
   std::optional<apps::Split> split(int) override { return {}; }
+  double norm() const override { return steps_.norm().value_or(Solver::norm()); }
 
  private:
   double local_gosa() const override { return gosa_; }

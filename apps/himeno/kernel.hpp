@@ -8,6 +8,7 @@ namespace himeno {
 
 inline constexpr float kOmega = 0.8F;  ///< relaxation
 inline constexpr double kFlopsPerCell = 34;
+inline constexpr double kBytesPerCell = 56;  // the pressure, twelve coefficients, the next pressure
 
 /// The coefficients of the equation, a value a cell, all laid out like the pressure.
 struct Coefficients {

@@ -57,6 +57,7 @@ std::int64_t memory_needed(const tasuki::Grid& grid, bool on_gpus, bool verify) 
 const apps::Equation kEquation{
     .norm_name = "gosa",
     .flops_per_cell = himeno::kFlopsPerCell,
+    .bytes_per_cell = himeno::kBytesPerCell,
     .memory_needed = memory_needed,
     .on_cpus = himeno::make_cpu_solver,
     .resident_on_cpus = himeno::make_cpu_resident,

@@ -7,6 +7,7 @@
 namespace laplace {
 
 inline constexpr double kFlopsPerCell = 4;
+inline constexpr double kBytesPerCell = 16;  // the value and the next one
 
 /// Cells lo <= (i, j) < hi of arrays in which a step in i takes `stride` elements.
 struct Region {

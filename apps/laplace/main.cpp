@@ -25,6 +25,7 @@ std::int64_t memory_needed(const tasuki::Grid& grid, bool on_gpus, bool verify) 
 const apps::Equation kEquation{
     .norm_name = "change",
     .flops_per_cell = laplace::kFlopsPerCell,
+    .bytes_per_cell = laplace::kBytesPerCell,
     .memory_needed = memory_needed,
     .on_cpus = laplace::make_cpu_solver,
     .resident_on_cpus = laplace::make_cpu_resident,
