@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "checksum.h"
+#include "xmp.h"
 
 #ifndef I
 #define I 33
@@ -49,6 +50,7 @@ int main(void) {
   uint64_t sum = 0;
   fill();
 #pragma xmp reflect_init(p) width(1, 1, 1)
+  const double began = xmp_wtime();
   for (int step = 0; step < STEPS; step++) {
     gosa = 0;
 #pragma xmp reflect_do(p)
@@ -72,12 +74,13 @@ int main(void) {
       for (int j = 1; j < J - 1; j++)
         for (int k = 1; k < K - 1; k++) p[i][j][k] = work[i][j][k];
   }
+  const double took = (xmp_wtime() - began) / STEPS;
 
 #pragma xmp loop on t[i][j][k] reduction(+ : sum)
   for (int i = 0; i < I; i++)
     for (int j = 0; j < J; j++)
       for (int k = 0; k < K; k++) sum += checksum(&p[i][j][k], sizeof(float), ((int64_t)i * J + j) * K + k);
 #pragma xmp task on n[0][0][0]
-  printf("gosa %.6e  checksum %016llx\n", gosa, (unsigned long long)sum);
+  printf("%.2f us a step  gosa %.6e  checksum %016llx\n", took * 1e6, gosa, (unsigned long long)sum);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "checksum.h"
+#include "xmp.h"
 
 #ifndef ROWS
 #define ROWS 64
@@ -32,6 +33,7 @@ int main(void) {
     for (int j = 0; j < COLUMNS; j++) u[i][j] = i == 0 ? 1 : j == 0 ? (double)(ROWS - 1 - i) / (double)(ROWS - 1) : 0;
 
 #pragma acc enter data copyin(u) create(old)
+  const double began = xmp_wtime();
   for (int step = 0; step < STEPS; step++) {
     change = 0;
 #pragma xmp loop on t(j, i)
@@ -47,12 +49,14 @@ int main(void) {
         change = fmax(change, fabs(u[i][j] - old[i][j]));
       }
   }
+#pragma acc wait
+  const double took = (xmp_wtime() - began) / STEPS;
 #pragma acc exit data copyout(u) delete (old)
 
 #pragma xmp loop on t(j, i) reduction(+ : sum)
   for (int i = 0; i < ROWS; i++)
     for (int j = 0; j < COLUMNS; j++) sum += checksum(&u[i][j], sizeof(double), (int64_t)i * COLUMNS + j);
 #pragma xmp task on n(1, 1)
-  printf("change %.17g  checksum %016llx\n", change, (unsigned long long)sum);
+  printf("%.2f us a step  change %.17g  checksum %016llx\n", took * 1e6, change, (unsigned long long)sum);
   return 0;
 }

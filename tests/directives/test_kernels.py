@@ -69,6 +69,10 @@ def test_nvcc_compiles_the_kernels(tmp_path):
 SIZES = {"laplace": ({"ROWS": 29, "COLUMNS": 31}, 20), "himeno": ({"I": 17, "J": 18, "K": 35}, 3)}
 
 
+def without_time(text):
+    return text.split("a step")[1]
+
+
 @needs_runtime
 @pytest.mark.parametrize(
     "app, brackets, ranks",
@@ -86,7 +90,7 @@ def test_xacc_examples_are_the_programs_bit_by_bit(app, brackets, ranks, program
     program = programs.translated(EXAMPLES / f"{app}_xacc_{brackets}.c", *flags)
     first = output(program, ranks)
     assert first.split()[-1] == programs.serial(app, *sizes.values(), steps)
-    assert app == "laplace" or output(program, ranks) == first
+    assert app == "laplace" or without_time(output(program, ranks)) == without_time(first)
 
 
 NEST = "  for (int i = 0; i < 8; i++) "

@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
 
   double gosa = 0;
   xmp_reflect_init(1, &p, &(xmp_reflect_options){.width = (xmp_width[]){{1, 1}, {1, 1}, {1, 1}}});
+  const double began = xmp_wtime();
   for (int step = 0; step < steps; ++step) {
     gosa = 0;
     xmp_reflect_do(1, &p);
@@ -110,6 +111,7 @@ int main(int argc, char** argv) {
           pressure.at[i * pressure.i + j * pressure.j + k] = next.at[i * next.i + j * next.j + k];
     xmp_reduction(XMP_SUM, 1, &(xmp_variable){&gosa, 1, XMP_F64}, NULL);
   }
+  const double took = (xmp_wtime() - began) / steps;
 
   uint64_t sum = 0;
   for (int64_t i = a[0].first; all.count > 0 && i < a[0].end; ++i)
@@ -117,6 +119,7 @@ int main(int argc, char** argv) {
       for (int64_t k = a[2].first; k < a[2].end; ++k)
         sum += checksum(&pressure.at[i * pressure.i + j * pressure.j + k], sizeof(float), (i * n[1] + j) * n[2] + k);
   xmp_reduction(XMP_SUM, 1, &(xmp_variable){&sum, 1, XMP_U64}, NULL);
-  if (xmpc_node_num() == 0) printf("gosa %.6e  checksum %016llx\n", gosa, (unsigned long long)sum);
+  if (xmpc_node_num() == 0)
+    printf("%.2f us a step  gosa %.6e  checksum %016llx\n", took * 1e6, gosa, (unsigned long long)sum);
   return xmp_finalize();
 }

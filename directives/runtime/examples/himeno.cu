@@ -1,5 +1,6 @@
 // The Himeno benchmark on GPUs, written by hand against xacc.h: himeno.c with the arrays on the device, kernels in
-// place of OpenACC's loops, and the reflect as work of a queue. The same pressures, bit by bit.
+// place of OpenACC's loops, the reflect and the sum of residuals in every step as work of a queue. The same pressures,
+// bit by bit.
 //   mpirun -n 2 himeno_xacc I J K STEPS [NJ NK]
 #include <cuda_runtime.h>
 
@@ -8,6 +9,7 @@
 #include <cstdlib>
 
 #include "checksum.h"
+#include "norm.cuh"
 #include "xacc.h"
 
 namespace {
@@ -56,11 +58,9 @@ __device__ bool cell_of(const Area& area, std::int64_t& i, std::int64_t& j, std:
   return k < area.first[2] + area.extent[2];
 }
 
-__global__ void sweep(Space p, Space next, Space c, Area area) {
-  std::int64_t i = 0;
-  std::int64_t j = 0;
-  std::int64_t k = 0;
-  if (!cell_of(area, i, j, k)) return;
+// The square of the cell's residual.
+__device__ double sweep_cell(const Space& p, const Space& next, const Space& c, std::int64_t i, std::int64_t j,
+                             std::int64_t k) {
   const float* const z = p.at + i * p.i + j * p.j + k;
   const std::int64_t si = p.i;
   const std::int64_t sj = p.j;
@@ -73,6 +73,15 @@ __global__ void sweep(Space p, Space next, Space c, Area area) {
                     v(B + 2) * cross_ik + v(C) * z[-si] + v(C + 1) * z[-sj] + v(C + 2) * z[-1] + v(SOURCE);
   const float residual = (sum * v(A + 3) - z[0]) * v(MASK);
   next.at[i * next.i + j * next.j + k] = z[0] + 0.8F * residual;
+  return static_cast<double>(residual * residual);
+}
+
+// `gosas`: the sum of each block.
+__global__ void sweep(Space p, Space next, Space c, Area area, double* gosas) {
+  std::int64_t i = 0;
+  std::int64_t j = 0;
+  std::int64_t k = 0;
+  step_norm::put(gosas, cell_of(area, i, j, k) ? sweep_cell(p, next, c, i, j, k) : 0, step_norm::Sum{});
 }
 
 __global__ void copy(Space p, Space next, Area area) {
@@ -168,13 +177,26 @@ int main(int argc, char** argv) {
   const Space device_c = space_of(coefficients, device_of(coefficients), 1);
   constexpr unsigned kThreads = 128;
   const bool any = computed.extent[0] > 0 && computed.extent[1] > 0 && computed.extent[2] > 0;
+  const dim3 blocks = blocks_of(computed, kThreads);
+  const std::int64_t parts = any ? static_cast<std::int64_t>(blocks.x) * blocks.y * blocks.z : 0;
+  double* gosas = nullptr;  // of blocks, behind that of all
+  if (cudaMalloc(&gosas, static_cast<std::size_t>(parts + 1) * sizeof(double)) != cudaSuccess) return EXIT_FAILURE;
+  const xmp_variable gosa_on_gpu{gosas, 1, XMP_F64};
+  const double began = xmp_wtime();
   for (int step = 0; step < steps; ++step) {
     xacc_reflect_do(1, &p, 1);
-    if (!any) continue;
-    sweep<<<blocks_of(computed, kThreads), kThreads, 0, stream>>>(device_p, device_next, device_c, computed);
-    copy<<<blocks_of(computed, kThreads), kThreads, 0, stream>>>(device_p, device_next, computed);
+    if (any) {
+      sweep<<<blocks, kThreads, 0, stream>>>(device_p, device_next, device_c, computed, gosas + 1);
+      copy<<<blocks, kThreads, 0, stream>>>(device_p, device_next, computed);
+    }
+    step_norm::of_blocks<<<1, 1024, 0, stream>>>(gosas + 1, parts, gosas, step_norm::Sum{});
+    xacc_reduction(XMP_SUM, 1, &gosa_on_gpu, nullptr, 1);
   }
   xacc_barrier(nullptr);
+  const double took = (xmp_wtime() - began) / steps;
+  double gosa = 0;
+  if (cudaMemcpy(&gosa, gosas, sizeof(double), cudaMemcpyDeviceToHost) != cudaSuccess) return EXIT_FAILURE;
+  cudaFree(gosas);
   xacc_update_self(p);
 
   std::uint64_t sum = 0;
@@ -183,6 +205,8 @@ int main(int argc, char** argv) {
   });
   const xmp_variable v{&sum, 1, XMP_U64};
   xmp_reduction(XMP_SUM, 1, &v, nullptr);
-  if (xmpc_node_num() == 0) std::printf("checksum %016llx\n", static_cast<unsigned long long>(sum));
+  if (xmpc_node_num() == 0)
+    std::printf("%.2f us a step  gosa %.6e  checksum %016llx\n", took * 1e6, gosa,
+                static_cast<unsigned long long>(sum));
   return xmp_finalize();
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "checksum.h"
+#include "norm.cuh"
 #include "xacc.h"
 
 namespace {
@@ -35,22 +36,26 @@ __global__ void copy(Plane u, Plane old, Area a) {
   if (j < a.columns) old.at[(a.i + blockIdx.y) * old.stride + a.j + j] = u.at[(a.i + blockIdx.y) * u.stride + a.j + j];
 }
 
-__global__ void step(Plane u, Plane old, Area a) {
+// `changes`: the largest one of each block.
+__global__ void step(Plane u, Plane old, Area a, double* changes) {
   const std::int64_t column = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x;
-  if (column >= a.columns) return;
-  const std::int64_t j = a.j + column;
-  const double* const row = old.at + (a.i + blockIdx.y) * old.stride;
-  const double* const above = row - old.stride;
-  const double* const below = row + old.stride;
-  u.at[(a.i + blockIdx.y) * u.stride + j] = 0.25 * ((above[j] + below[j]) + (row[j - 1] + row[j + 1]));
+  double change = 0;
+  if (column < a.columns) {
+    const std::int64_t j = a.j + column;
+    const double* const row = old.at + (a.i + blockIdx.y) * old.stride;
+    const double* const above = row - old.stride;
+    const double* const below = row + old.stride;
+    const double value = 0.25 * ((above[j] + below[j]) + (row[j - 1] + row[j + 1]));
+    change = fabs(value - row[j]);
+    u.at[(a.i + blockIdx.y) * u.stride + j] = value;
+  }
+  step_norm::put(changes, change, step_norm::Largest{});
 }
 
-template <class Kernel>
-void launch(Kernel kernel, Plane u, Plane old, const Area& a, cudaStream_t stream) {
-  constexpr unsigned kThreads = 128;
-  if (a.rows <= 0 || a.columns <= 0) return;
-  const dim3 blocks(static_cast<unsigned>((a.columns + kThreads - 1) / kThreads), static_cast<unsigned>(a.rows));
-  kernel<<<blocks, kThreads, 0, stream>>>(u, old, a);
+constexpr unsigned kThreads = 128;
+
+dim3 blocks_of(const Area& a) {
+  return {static_cast<unsigned>((a.columns + kThreads - 1) / kThreads), static_cast<unsigned>(a.rows)};
 }
 
 }  // namespace
@@ -117,12 +122,26 @@ int main(int argc, char** argv) {
   xmp_reflect_options options{};
   options.orthogonal = 1;
   xacc_reflect_init(1, &old, &options);
+  const bool any = mine.rows > 0 && mine.columns > 0;
+  const bool some = computed.rows > 0 && computed.columns > 0;
+  const dim3 blocks = blocks_of(computed);
+  const std::int64_t parts = some ? static_cast<std::int64_t>(blocks.x) * blocks.y : 0;
+  double* changes = nullptr;  // of blocks, behind that of all
+  if (cudaMalloc(&changes, static_cast<std::size_t>(parts + 1) * sizeof(double)) != cudaSuccess) return EXIT_FAILURE;
+  const xmp_variable change_on_gpu{changes, 1, XMP_F64};
+  const double began = xmp_wtime();
   for (int n = 0; n < steps; ++n) {
-    launch(copy, plane_of(view_u), plane_of(view_old), mine, stream);
+    if (any) copy<<<blocks_of(mine), kThreads, 0, stream>>>(plane_of(view_u), plane_of(view_old), mine);
     xacc_reflect_do(1, &old, 1);
-    launch(step, plane_of(view_u), plane_of(view_old), computed, stream);
+    if (some) step<<<blocks, kThreads, 0, stream>>>(plane_of(view_u), plane_of(view_old), computed, changes + 1);
+    step_norm::of_blocks<<<1, 1024, 0, stream>>>(changes + 1, parts, changes, step_norm::Largest{});
+    xacc_reduction(XMP_MAX, 1, &change_on_gpu, nullptr, 1);
   }
   xacc_barrier(nullptr);
+  const double took = (xmp_wtime() - began) / steps;
+  double change = 0;
+  if (cudaMemcpy(&change, changes, sizeof(double), cudaMemcpyDeviceToHost) != cudaSuccess) return EXIT_FAILURE;
+  cudaFree(changes);
   xacc_update_self(u);
 
   std::uint64_t sum = 0;
@@ -131,6 +150,8 @@ int main(int argc, char** argv) {
       sum += checksum(&host[i * view_u.strides[0] + j], sizeof(double), (mine.i + i) * columns + mine.j + j);
   const xmp_variable v{&sum, 1, XMP_U64};
   xmp_reduction(XMP_SUM, 1, &v, nullptr);
-  if (xmpc_node_num() == 0) std::printf("checksum %016llx\n", static_cast<unsigned long long>(sum));
+  if (xmpc_node_num() == 0)
+    std::printf("%.2f us a step  change %.17g  checksum %016llx\n", took * 1e6, change,
+                static_cast<unsigned long long>(sum));
   return xmp_finalize();
 }
