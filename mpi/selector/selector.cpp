@@ -69,6 +69,29 @@ void say(const std::string& text) {
   std::fprintf(stderr, "tasuki: MPI library: %s\n", text.c_str());
 }
 
+void* object_of(void* symbol, std::string* file = nullptr) {
+  Dl_info info{};
+  if (symbol == nullptr || dladdr(symbol, &info) == 0) return nullptr;
+  if (file != nullptr && info.dli_fname != nullptr) *file = info.dli_fname;
+  return info.dli_fbase;
+}
+
+/// Another tool that takes one of the calls over: it must see them as the program makes them, and this library all of
+/// them, or it would lose count of messages. Empty if there is none.
+std::string other_tool(void* mpi) {
+  void* const own = object_of(&targets);
+  for (const char* name : kNames) {
+    void* const mpis = object_of(dlsym(mpi, name));
+    if (mpis == nullptr) continue;
+    std::string file;
+    void* const first = object_of(dlsym(RTLD_DEFAULT, name), &file);
+    if (first != nullptr && first != own && first != mpis) return file;
+    void* const next = object_of(dlsym(RTLD_NEXT, name), &file);
+    if (next != nullptr && next != mpis) return file;
+  }
+  return {};
+}
+
 /// The library that takes the calls over; null if the program is to have its MPI alone.
 void* library_for(const Kind& kind, void* mpi) {
   const char* layers = std::getenv("TASUKI_MPI_LAYERS");
@@ -77,13 +100,8 @@ void* library_for(const Kind& kind, void* mpi) {
     say(std::string("stands aside: ") + kind.soname + " is MPI's standard ABI, for which there is no build of it");
     return nullptr;
   }
-  // Another tool that takes calls over must see them as the program makes them.
-  void* next = dlsym(RTLD_NEXT, "MPI_Send");
-  void* own = dlsym(mpi, "MPI_Send");
-  Dl_info theirs{}, mpis{};
-  if (next != nullptr && next != own && dladdr(next, &theirs) != 0 && dladdr(own, &mpis) != 0 &&
-      theirs.dli_fbase != mpis.dli_fbase) {
-    say(std::string("stands aside: ") + theirs.dli_fname + " takes MPI's calls over too");
+  if (const std::string tool = other_tool(mpi); !tool.empty()) {
+    say("stands aside: " + tool + " takes MPI's calls over too");
     return nullptr;
   }
   // The library names MPI's functions without naming the MPI, whose file has several names: they must be visible.
