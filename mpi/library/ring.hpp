@@ -18,7 +18,7 @@ struct Posting;     // in shared memory
 struct FillPrices;  // of one receiver
 
 /// Smaller messages are faster by MPI.
-inline constexpr std::int64_t kLeastShared = 2048;
+inline constexpr std::int64_t kLeastShared = 256;
 
 void begin_ring();
 void end_ring();
