@@ -3,6 +3,7 @@
 #include "known.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -208,7 +209,26 @@ Counted::Counted(const Type& type, std::int64_t elements)
 }
 
 Counted::~Counted() {
-  if (spelt.type != MPI_DATATYPE_NULL && session_runs()) PMPI_Type_free(&spelt.type);
+  if (!session_runs()) return;
+  if (spelt.type != MPI_DATATYPE_NULL) PMPI_Type_free(&spelt.type);
+  if (landing_ != MPI_DATATYPE_NULL) PMPI_Type_free(&landing_);
+}
+
+MPI_Datatype Counted::landing() const {
+  if constexpr (kLandingGap > 0) {
+    std::call_once(landed_, [this] {
+      const std::array<int, 2> lengths{static_cast<int>(bytes() - kLandingTail), kLandingTail};
+      const std::array<MPI_Aint, 2> places{0, bytes() - kLandingTail + kLandingGap};
+      PMPI_Type_create_hindexed(2, lengths.data(), places.data(), MPI_BYTE, &landing_);
+      PMPI_Type_commit(&landing_);
+    });
+  }
+  return landing_;
+}
+
+void Counted::close_gap(std::byte* packed) const {
+  std::byte* tail = packed + bytes() - kLandingTail;
+  std::memcpy(tail, tail + kLandingGap, kLandingTail);
 }
 
 void Counted::unpack_part(const std::byte* packed, std::int64_t begin, std::int64_t bytes, std::byte* base) const {

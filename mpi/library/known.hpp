@@ -37,6 +37,14 @@ struct Prices {
 
 struct Type;
 
+// Open MPI 5.0 writes past the end of a contiguous receive if the message is longer (and of more than 4 KiB), while its
+// derived types keep to their bytes. So there the last bytes of a packed message are received apart from the others.
+#ifdef OPEN_MPI
+inline constexpr std::int64_t kLandingGap = 64, kLandingTail = 8;
+#else
+inline constexpr std::int64_t kLandingGap = 0, kLandingTail = 0;
+#endif
+
 /// `count` elements of a type. Kept as long as the type, and as long as a message needs it.
 struct Counted {
   Counted(const Type& type, std::int64_t count);
@@ -60,12 +68,17 @@ struct Counted {
   std::int64_t bytes() const { return layout.size(); }
   /// Unpacks `bytes` bytes from byte `begin` on, as of a message that is shorter than its receive allows.
   void unpack_part(const std::byte* packed, std::int64_t begin, std::int64_t bytes, std::byte* base) const;
+  /// The type by which MPI receives the packed bytes into memory of `bytes() + kLandingGap`; null: as MPI_PACKED.
+  MPI_Datatype landing() const;
+  /// Makes them follow each other, once they have come.
+  void close_gap(std::byte* packed) const;
   /// It in pieces, one after the other, which are packed and unpacked at the same time on two ranks.
   const std::vector<Packer>& segments() const;
 
  private:
   friend class PostingWait;
-  mutable std::once_flag cut_;
+  mutable std::once_flag cut_, landed_;
+  mutable MPI_Datatype landing_ = MPI_DATATYPE_NULL;
   mutable std::vector<Packer> segments_;
   // Of waits for postings: how many sends do without, and after how many the next wait is tried if it is in vain too.
   mutable std::atomic<int> skip_{0}, backoff_{0};

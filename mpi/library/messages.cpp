@@ -176,7 +176,7 @@ template <class Original, class Small, class Count>
 int irecv(const char* name, const void* caller, Original original, Small small, void* buffer, Count count,
           MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
   Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || request == nullptr);
-  data.choose(kPacksReceives);
+  data.choose_to_receive();
   before_receive(comm, from, tag);
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
                                     : original(buffer, count, type, from, tag, comm, request);
@@ -202,7 +202,7 @@ template <class Original, class Small, class Count>
 int recv_init(const char* name, const void* caller, Original original, Small small, void* buffer, Count count,
               MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
   Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL || request == nullptr);
-  data.choose(kPacksReceives);
+  data.choose_to_receive();
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
                                     : original(buffer, count, type, from, tag, comm, request);
   if (result != MPI_SUCCESS || from == MPI_PROC_NULL) return result;
@@ -239,7 +239,7 @@ template <class Original, class Count>
 int recv(const char* name, const void* caller, Original original, void* buffer, Count count, MPI_Datatype type,
          int from, int tag, MPI_Comm comm, MPI_Status* status) {
   Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL);
-  data.choose(kPacksReceives);
+  data.choose_to_receive();
   before_receive(comm, from, tag);
   Posting* posting = posted(data, comm, from, tag).posting;
   if (!data.known()) return original(buffer, count, type, from, tag, comm, status);
@@ -264,7 +264,7 @@ int mrecv(const char* name, const void* caller, Original original, void* buffer,
           MPI_Message* message, MPI_Status* status) {
   const bool nobody = message == nullptr || *message == MPI_MESSAGE_NO_PROC;
   Typed data(name, caller, buffer, count, type, nobody);
-  data.choose(kPacksReceives);
+  data.choose_to_receive();
   if (!data.changed()) {
     data.note();
     return original(buffer, count, type, message, status);
@@ -281,7 +281,7 @@ int imrecv(const char* name, const void* caller, Original original, void* buffer
            MPI_Message* message, MPI_Request* request) {
   const bool nobody = message == nullptr || *message == MPI_MESSAGE_NO_PROC;
   Typed data(name, caller, buffer, count, type, nobody || request == nullptr);
-  data.choose(kPacksReceives);
+  data.choose_to_receive();
   if (!data.packed()) data.note();
   if (!data.changed()) return original(buffer, count, type, message, request);
   const int result = PMPI_Imrecv(data.buffer(), data.count(), data.type(), message, request);
@@ -295,7 +295,7 @@ int sendrecv(const char* name, const void* caller, Original original, const void
              int in_tag, MPI_Comm comm, MPI_Status* status) {
   Typed sent(name, caller, out, out_count, out_type, to < 0);
   Typed received(name, caller, in, in_count, in_type, from == MPI_PROC_NULL);
-  received.choose(kPacksReceives);
+  received.choose_to_receive();
   before_receive(comm, from, in_tag);
   Posting* posting = posted(received, comm, from, in_tag).posting;
   MPI_Status own;
@@ -339,7 +339,7 @@ int sendrecv_replace(const char* name, const void* caller, Original original, vo
   before_receive(comm, from, in_tag);
   posted(nothing, comm, from, in_tag);  // it is counted
   sent.choose();
-  received.choose(kPacksReceives);
+  received.choose_to_receive();
   sent.note();
   if (!sent.packed()) {
     received.note();

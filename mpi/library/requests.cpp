@@ -239,6 +239,7 @@ void finish_receive(Message& message, MPI_Status& status, bool failed) {
   if (cancelled) return;
   PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
   auto* base = static_cast<std::byte*>(message.buffer);
+  message.what->close_gap(message.packed.data());
   if (bytes == message.what->bytes())
     message.what->packer.unpack(message.packed.data(), base);
   else if (bytes > 0 && bytes < message.what->bytes())

@@ -17,19 +17,11 @@
 
 namespace tasuki::mpi {
 
-// Open MPI 5.0 writes past the end of a contiguous receive if the message is longer (and of more than 4 KiB), while its
-// derived types keep to their bytes. So there receives are not packed.
-#ifdef OPEN_MPI
-inline constexpr bool kPacksReceives = false;
-#else
-inline constexpr bool kPacksReceives = true;
-#endif
-
 class Typed {
  public:
   /// `passes`: MPI moves nothing or finds a fault, so the call is its own.
   Typed(const char* call, const void* caller, const void* buffer, std::int64_t count, MPI_Datatype type, bool passes)
-      : call_(call), caller_(caller), buffer_(const_cast<void*>(buffer)), count_(count), type_(type) {
+      : call_(call), caller_(caller), buffer_(const_cast<void*>(buffer)), count_(count), own_type_(type), type_(type) {
     const Type& known = type_of(type);
     if (known.plain) [[likely]] {
       if (!known.unknown.empty()) [[unlikely]]
@@ -48,24 +40,9 @@ class Typed {
   /// Whether it goes through the ring where that is possible.
   bool ring_pays() const { return what_ != nullptr && mpi::ring_pays(**what_, buffer_, type_); }
 
-  /// Chooses how MPI is given it. `may_pack`: as a contiguous message.
-  void choose(bool may_pack = true) {
-    if (what_ == nullptr) return;
-    route_ = route_of(**what_, buffer_, type_);
-    if (route_ == Route::packed && !may_pack) route_ = Route::original;
-    if (route_ == Route::spelt) {
-      count_ = what().spelt.count;
-      type_ = what().spelt.type;
-    } else if (route_ == Route::packed) {
-      packed_ = Scratch(what().bytes());
-      if (packed_) {
-        count_ = what().bytes();
-        type_ = MPI_PACKED;
-      } else {
-        route_ = Route::original;
-      }
-    }
-  }
+  /// Chooses how MPI is given it: to send, or to receive what may be longer.
+  void choose() { choose(false); }
+  void choose_to_receive() { choose(kLandingGap > 0); }
   bool packed() const { return route_ == Route::packed; }
   /// Whether MPI is given something else than the program says.
   bool changed() const { return route_ == Route::packed || route_ == Route::spelt; }
@@ -114,10 +91,39 @@ class Typed {
   }
 
  private:
+  void choose(bool lands) {
+    if (what_ == nullptr) return;
+    const std::int64_t bytes = what().bytes();
+    route_ = route_of(**what_, buffer_, type_);
+    if (route_ == Route::spelt) {
+      count_ = what().spelt.count;
+      type_ = what().spelt.type;
+    } else if (route_ == Route::packed && lands && bytes <= kLandingTail) {
+      leave_to_mpi();
+    } else if (route_ == Route::packed && lands) {
+      pack_into(Scratch(bytes + kLandingGap), 1, what().landing());
+    } else if (route_ == Route::packed) {
+      pack_into(Scratch(bytes), bytes, MPI_PACKED);
+    }
+  }
+  void pack_into(Scratch memory, std::int64_t count, MPI_Datatype type) {
+    if (!memory) return leave_to_mpi();
+    packed_ = std::move(memory);
+    count_ = count;
+    type_ = type;
+  }
+  void leave_to_mpi() {
+    route_ = Route::original;
+    count_ = what().count;
+    type_ = own_type_;
+    packed_ = Scratch();
+  }
+
   const char* call_;
   const void* caller_;
   void* buffer_;
   std::int64_t count_;
+  MPI_Datatype own_type_;
   MPI_Datatype type_;
   Route route_ = Route::original;
   const std::shared_ptr<Counted>* what_ = nullptr;

@@ -54,13 +54,12 @@ def run(arguments: argparse.Namespace, file: Path, mode: str | None) -> None:
         sys.exit(f"compare: {mode or 'without the library'}: status {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def share(file: Path, ranks: int, layers: tuple[str, ...], receives: bool) -> tuple[int, float, float]:
+def share(file: Path, ranks: int, layers: tuple[str, ...]) -> tuple[int, float, float]:
     """Typed calls of all ranks, and the shares of calls and bytes that went by some layers."""
     lines = []
     for rank in range(ranks):
         report = Path(f"{file}.report.{rank}")
         lines += [line for line in json.loads(report.read_text())["lines"] if not line["contiguous"]]
-    lines = [line for line in lines if receives or "recv" not in line["call"].lower()]
     calls = sum(line["calls"] for line in lines)
     size = sum(line["bytes"] for line in lines)
     ours = [line for line in lines if line["layer"] in layers]
@@ -78,7 +77,6 @@ def main() -> int:
     parser.add_argument("--library", required=True, help="libtasuki_mpi.so")
     parser.add_argument("-n", dest="ranks", type=int, required=True)
     parser.add_argument("--modes", default=",".join(MODES), help="which of the modes, with commas between them")
-    parser.add_argument("--sends", action="store_true", help="receives are not packed, and need not be")
     parser.add_argument("--ring", type=float, default=0, help="least share of calls and bytes through the ring")
     parser.add_argument("program", nargs="+")
     arguments = parser.parse_args()
@@ -98,15 +96,15 @@ def main() -> int:
                     different = next((f"{a!r}, then {b!r}" for a, b in pairs if a != b), "one ends earlier")
                     sys.exit(f"compare: {mode}: rank {rank} saw something else: {different}")
             wanted = [
-                ("all packed", ("packing",), 0.9, not arguments.sends),
-                ("all spelt", ("spelling",), 0.9, True),
-                ("all layers", ("ring", "packing"), 0.9, not arguments.sends),
-                ("all layers", ("ring",), arguments.ring, True),
+                ("all packed", ("packing",), 0.9),
+                ("all spelt", ("spelling",), 0.9),
+                ("all layers", ("ring", "packing"), 0.9),
+                ("all layers", ("ring",), arguments.ring),
             ]
-            for which, layers, least, receives in wanted:
+            for which, layers, least in wanted:
                 if which != mode:
                     continue
-                calls, part, size = share(file, arguments.ranks, layers, receives)
+                calls, part, size = share(file, arguments.ranks, layers)
                 names = " and ".join(layers)
                 print(f"{mode}: {calls} typed calls, {part:.1%} of them and {size:.1%} of the bytes by {names}")
                 if calls == 0 or part < least or size < least:
