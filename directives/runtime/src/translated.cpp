@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -34,10 +35,12 @@ void end_program(int status, void* /*unused*/) {
   int over = 0;
   MPI_Finalized(&over);
   if (over != 0) return;
-  if (status == 0)
+  if (status == 0) {
     xmp_finalize();
-  else
+  } else {
+    std::fflush(nullptr);               // what the program has printed, for MPI_Abort ends it at once
     MPI_Abort(MPI_COMM_WORLD, status);  // the others would wait for this node
+  }
 }
 
 // Element 0, 0, ... of an array whose memory begins at `memory`; mostly outside of it, so that it is computed as a
