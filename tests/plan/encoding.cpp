@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -108,5 +109,36 @@ TEST_CASE("a message that was cut or damaged is refused or read, never past its 
       take_all({bytes.data(), bytes.size()});
     } catch (const Malformed&) {
     }
+  }
+}
+
+TEST_CASE("a list is told as little more than its offsets, and layouts are read back as they were") {
+  std::mt19937 random(3);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(n)); };
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t i = 0; i < 1000; ++i) offsets.push_back(24 * i);
+  std::shuffle(offsets.begin(), offsets.end(), random);
+  const Layout list = Layout::hindexed(std::vector<std::int64_t>(offsets.size(), 1), offsets, Layout::bytes(8));
+  const std::string told = Encoder().layout(list).bytes();
+  CHECK(told.size() <= 9 * 1000);
+  CHECK(std::ranges::equal(Decoder(told).layout().blocks(), list.blocks()));
+  for (int number = 0; number < 200; ++number) {
+    std::vector<Layout> parts;
+    std::vector<std::int64_t> places;
+    for (std::int64_t part = below(6); part >= 0; --part) {
+      Layout one = Layout::bytes(1 + below(9));
+      for (std::int64_t dims = below(4); dims > 0; --dims)
+        one = Layout::hvector(1 + below(7), 1, one.true_upper_bound() + below(30), one);
+      for (std::int64_t again = 1 + below(3); again > 0; --again) {
+        parts.push_back(one);
+        places.push_back(below(100000));
+      }
+    }
+    const std::vector<std::int64_t> ones(parts.size(), 1);
+    const Layout layout = Layout::structure(ones, places, parts);
+    Encoder again;
+    again.layout(layout);
+    const Layout read = Decoder(again.bytes()).layout();
+    CHECK(std::ranges::equal(read.blocks(), layout.blocks()));
   }
 }
