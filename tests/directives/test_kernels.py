@@ -24,7 +24,9 @@ def case(*values, broad):
     "name, ranks",
     [
         case("nests_square", 3, broad=False),
+        case("peeled_square", 3, broad=False),
         *[case("nests_square", n, broad=True) for n in (1, 2, 5)],
+        *[case("peeled_square", n, broad=True) for n in (1, 2, 5)],
         *[case("data_round", n, broad=True) for n in (1, 2, 3, 5)],
     ],
 )
