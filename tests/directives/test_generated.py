@@ -70,6 +70,37 @@ def test_line_directives_lead_back(tmp_path):
     assert found == wanted
 
 
+def test_atomic_is_openmps_where_loops_are(tmp_path):
+    source = (
+        "int main(void) {\n  static int counts[7];\n#pragma acc parallel loop\n  for (int i = 0; i < 100; i++) {\n"
+        "#pragma acc atomic\n    counts[i % 7]++;\n#pragma acc atomic update\n    counts[0] += i;\n  }\n"
+        "  return counts[1] != 15;\n}\n"
+    )
+    run, text = emit(tmp_path, source, "--openmp")
+    assert run.returncode == 0, run.stderr
+    statements = [line.strip() for line in text.splitlines() if not line.startswith("#line")]
+    assert statements[statements.index("counts[i % 7]++;") - 1] == "#pragma omp atomic"
+    assert statements[statements.index("counts[0] += i;") - 1] == "#pragma omp atomic update"
+    assert compiles(tmp_path, "-fopenmp", "-Werror").returncode == 0
+    run, text = emit(tmp_path, source)
+    assert run.returncode == 0 and "omp" not in text
+
+
+def test_each_iteration_has_its_own_scalars_on_hosts_too(tmp_path):
+    nest = (
+        "  for (i = 0; i < 9; i++) {\n    t = 2 * i;\n    for (j = 0; j < t; j++) a[i] += sum;\n    sum += a[i];\n  }\n"
+    )
+    whole = SETUP + "int main(void) {\n  int i, j, t;\n  double sum = 1;\n{}" + nest + "  return (int)sum;\n}\n"
+    run, text = emit(tmp_path, whole.replace("{}", "#pragma acc parallel loop reduction(+ : sum)\n"), "--openmp")
+    assert run.returncode == 0, run.stderr
+    assert "#pragma omp parallel for reduction(+ : sum) firstprivate(t, j)\n" in text
+    assert compiles(tmp_path, "-fopenmp", "-Werror").returncode == 0
+    told = "#pragma xmp loop on t(i) reduction(+ : sum)\n#pragma acc parallel loop\n"
+    run, text = emit(tmp_path, whole.replace("{}", told), "--openmp")
+    assert run.returncode == 2
+    assert "'sum' is in a reduction of 'loop', and in none of 'parallel loop'" in run.stderr
+
+
 CANNOT = {
     "gmove in": ("#pragma xmp gmove in\n  a[0:3] = b[0:3];", "gmove in does not exist in the run-time library"),
     "a step down": (
