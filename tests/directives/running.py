@@ -37,7 +37,8 @@ def started(program, ranks, **environment):
     if os.environ.get("TASUKI_MPIEXEC"):
         command += ["--mpiexec", os.environ["TASUKI_MPIEXEC"]]
     command.append(str(program))
-    variables = {**os.environ, **environment}
+    # Threads of OpenMP that spin take the processors from other ranks.
+    variables = {"OMP_WAIT_POLICY": "passive", **os.environ, **environment}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=90, env=variables)
 
 
