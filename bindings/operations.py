@@ -111,8 +111,8 @@ REDISTRIBUTE = Options(
         Option(
             "scratch",
             "int64",
-            "Bytes that Tasuki may allocate on a rank to pack or stage what moves; 0: no limit. With less, pieces travel "
-            "in slices that use the same memory in turn, or over paths that need none.",
+            "Bytes that Tasuki may allocate on a rank to pack or stage what moves; 0: no limit. With less, pieces "
+            "travel in slices that use the same memory in turn, or over paths that need none.",
         ),
         TUNE,
         CORRECT,

@@ -200,7 +200,7 @@ class Operation::State final : public Progressing {
   std::uint64_t number_ = 0;  ///< `Runtime::number_of`
   std::uint64_t epoch_ = 0;
   bool active_ = false;
-  bool idle_ = false;       ///< this rank has no part in it, or nobody has any data: nor is there anything to do in streams
+  bool idle_ = false;  ///< this rank has no part in it, or nobody has any data: nor is there anything to do in streams
   bool in_stream_ = false;  ///< the active epoch was started in a stream
   Memory where_ = Memory::host;
   bool driving_ = false;
