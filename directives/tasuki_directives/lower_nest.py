@@ -316,7 +316,9 @@ class Nest:
             none = ", ".join(f"static_cast<{kind}>({COMBINE[op][0].format(one, kind)})" for op, one, kind in reduced)
             adds = " ".join(COMBINE[op][1].format(one, kind) for op, one, kind in reduced)
             lines.append(f"  struct Result {{ {fields} }};")
-            lines.append(f"  static TSK_DEVICE Result none() {{ return Result{{{none}}}; }}")
+            # The host asks for it, too, before a launch. Where a template of the host calls what is the device's alone,
+            # nvcc says nothing and compiles a call of exit(1).
+            lines.append(f"  static TSK_BOTH Result none() {{ return Result{{{none}}}; }}")
             lines.append(f"  static TSK_DEVICE void add(Result& a, const Result& b) {{ {adds} }}")
         else:
             lines.append("  using Result = tsk::None;")

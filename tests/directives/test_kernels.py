@@ -1,6 +1,7 @@
 """Kernels of OpenACC's nests: as loops of the host they compute what plain C does, and nvcc takes them."""
 
 import shutil
+import subprocess
 
 import pytest
 from running import BUILD, EXAMPLE_FLAGS, EXAMPLES, FLAGS, HERE, WARNINGS, output, size, started, tasuki_cc, translate
@@ -66,6 +67,38 @@ def test_what_is_not_on_the_gpu_is_told(tmp_path):
 def test_nvcc_compiles_the_kernels(tmp_path):
     made = tasuki_cc("--device", "gpu", *FLAGS, KERNELS / "nests_square.c", "-c", "-o", tmp_path / "nests.o")
     assert made.returncode == 0, made.stderr
+
+
+DRIVER = """
+#include <stdio.h>
+#include "xacc_translated.h"
+extern xacc_kernel tsk_kernel_nest_1;
+int main(void) {
+  int most = -1;
+  const xacc_view views[1] = {{0}};
+  tsk_kernel_nest_1((xmp_range[]){{0, 0, 1}}, views, NULL, NULL, (void*[]){&most}, XACC_SYNC, 0);
+  printf("most %d\\n", most);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
+@needs_runtime
+@pytest.mark.broad
+def test_the_host_side_of_a_reduction_calls_only_what_the_host_has(tmp_path):
+    """Without iterations nothing is launched, so that it runs without a GPU."""
+    (tmp_path / "nest.c").write_text(
+        HEAD + "int largest(void);\nint largest(void) {\n  int most = 0;\n#pragma xmp loop on t[i]\n"
+        "#pragma acc parallel loop copyin(a) reduction(max : most)\n"
+        "  for (int i = 0; i < 8; i++) most = a[i] > most ? a[i] : most;\n  return most;\n}\n"
+    )
+    (tmp_path / "driver.c").write_text(DRIVER)
+    sources = tmp_path / "nest.c", tmp_path / "driver.c"
+    made = tasuki_cc("--device", "gpu", *FLAGS, *sources, "-o", tmp_path / "program")
+    assert made.returncode == 0, made.stderr
+    run = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=False, timeout=60)
+    assert (run.returncode, run.stdout) == (0, "most -1\n"), run.stderr
 
 
 SIZES = {"laplace": ({"ROWS": 29, "COLUMNS": 31}, 20), "himeno": ({"I": 17, "J": 18, "K": 35}, 3)}

@@ -20,9 +20,11 @@
 
 #ifdef XACC_EMULATED
 #define TSK_DEVICE
+#define TSK_BOTH
 #else
 #include <cuda_runtime.h>
 #define TSK_DEVICE __device__
+#define TSK_BOTH __host__ __device__
 #endif
 
 namespace tsk {
