@@ -72,6 +72,8 @@ def main() -> None:
         print("\n== What the library costs")
         for ranks in (2, 4):
             run(ranks, programs / "tasuki-bench-directives")
+        if how.gpus:
+            run(how.gpus, programs / "tasuki-bench-directives", "--device", "gpu")
     if failed:
         sys.exit("\nfailed: " + "; ".join(failed))
 
