@@ -34,7 +34,8 @@ if(TASUKI_WERROR)
   list(APPEND fortran_gnu_flags -Werror)
 endif()
 set(c_flags ${cxx_flags})
-list(REMOVE_ITEM c_flags -Wconversion) # C converts enumerations and sizes as a matter of course
+# C converts enumerations and sizes as a matter of course, and has no unnamed namespaces.
+list(REMOVE_ITEM c_flags -Wconversion -Wno-subobject-linkage)
 target_compile_options(
   tasuki_flags
   INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_flags}>" "$<$<COMPILE_LANGUAGE:C>:${c_flags}>"
