@@ -46,7 +46,8 @@ int main(void) {
     for (int i = 1; i < ROWS - 1; i++)
       for (int j = 1; j < COLUMNS - 1; j++) {
         u[i][j] = 0.25 * ((old[i - 1][j] + old[i + 1][j]) + (old[i][j - 1] + old[i][j + 1]));
-        change = fmax(change, fabs(u[i][j] - old[i][j]));
+        const double difference = fabs(u[i][j] - old[i][j]);
+        change = difference > change ? difference : change;
       }
   }
 #pragma acc wait

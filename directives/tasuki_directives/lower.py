@@ -15,8 +15,8 @@ from . import (
     lower_check,
     lower_gmove,
     lower_kernels,
-    lower_loops,
     lower_sections,
+    lower_vectors,
     overlap,
 )
 from .bind import Bound, Program
@@ -51,7 +51,7 @@ class Lowering:
         self.changed: dict = {}  # what statements change
         self.closing: dict = {}  # what comes after the statement, by id of the directive
         self.became: dict = {}  # what is generated, by id of the directive
-        self.explained: list = []  # reflects, each with a sentence
+        self.explained: list = []  # directives, each with a sentence more
         self.nests: list = []  # compute constructs that become kernels
         self.routines: list = []  # functions that kernels call
         self.consumed: set = set()  # pragmas within kernels
@@ -70,7 +70,7 @@ class Lowering:
             forms.TemplateFix: lower_arrays.template_fix,
             forms.Task: lower_calls.task,
             forms.Tasks: lower_calls.nothing,
-            forms.Loop: lower_loops.loop,
+            forms.Loop: lower_vectors.loop,
             forms.Array: lower_sections.array,
             forms.Reflect: lower_calls.reflect,
             forms.Gmove: lower_gmove.gmove,

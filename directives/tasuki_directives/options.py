@@ -10,13 +10,14 @@ class Options:
     """`openmp`: loops of OpenACC become OpenMP's. `overlap`: a reflect and the loop after it are overlapped where
     possible. `explain`: what became of directives is printed. `device`: where OpenACC's nests run: host (loops as they
     stand), gpu, or emulated (kernels as loops of the host). `check`: the program compares each index of a distributed
-    dimension with what the node has."""
+    dimension with what the node has. `simd`: innermost loops may run as vectors, which sum in another order."""
 
     openmp: bool = False
     overlap: bool = True
     explain: bool = False
     device: str = "host"
     check: bool = False
+    simd: bool = True
 
     @property
     def kernels(self) -> bool:

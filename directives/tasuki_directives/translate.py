@@ -32,8 +32,8 @@ class Written:
     lowering: object
 
     def explained(self) -> list[str]:
-        """A line for each directive, and one more for each reflect."""
-        found, overlaps = [], {id(bound): sentence for bound, sentence in self.lowering.explained}
+        """A line for each directive, and one more for each reflect and each innermost loop."""
+        found = []
         for bound in self.lowering.program.directives:
             span = bound.pragma.span
             start = bound.pragma.tokens[0].span.start
@@ -41,8 +41,7 @@ class Written:
             text = text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + " ..."
             place = f"{span.source.path}:{bound.pragma.first_line}: {text}: "
             found.append(place + self.lowering.became[id(bound)])
-            if id(bound) in overlaps:
-                found.append(place + overlaps[id(bound)])
+            found += [place + sentence for about, sentence in self.lowering.explained if about is bound]
         return list(dict.fromkeys(found))  # one line for all arrays of a directive
 
 
@@ -151,6 +150,8 @@ def compile_and_link(arguments: list[str], written: list[Written], device: str =
     compile_flags = [*compile_flags, DEFINED, *([EMULATED] if device == "emulated" else [])]
     with tempfile.TemporaryDirectory(prefix="tasuki-cc-") as folder:
         places = write(written, Path(folder))
+        if any('_Pragma("omp simd' in text for one in written for text in one.texts.values()):
+            compile_flags.append("-fopenmp-simd")
         compile_flags += sorted({f"-iquote{Path(one.path).resolve().parent}" for one in written})
         kernels = {one.path: f"{folder}/{Path(one.path).stem}.cu" for one in written if one.lowering.cuda}
         alone = bool(COMPILES_ONLY & set(arguments))

@@ -26,7 +26,7 @@ def emit(folder, text, *flags, name="a.c"):
 
 
 def compiles(folder, *flags):
-    command = ["cc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", f"-I{INCLUDE}", *flags]
+    command = ["cc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-fopenmp-simd", f"-I{INCLUDE}", *flags]
     return subprocess.run([*command, str(folder / "out" / "a.c")], capture_output=True, text=True, check=False)
 
 
