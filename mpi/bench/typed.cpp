@@ -260,6 +260,46 @@ void exchange(const std::string& name, int n) {
   for (MPI_Datatype& type : types) MPI_Type_free(&type);
 }
 
+// MPI_Neighbor_alltoallw with both neighbours of a periodic row of ranks, which are one rank, in blocks at twice their
+// stride. By hand both are packed, and sent as bytes by the same call.
+void neighbours(const std::string& name, int bytes, int block) {
+  if (name.find(wanted) == std::string::npos) return;
+  const int ranks = 2, periodic = 1, count = bytes / block;
+  MPI_Comm row;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periodic, 0, &row);
+  MPI_Datatype type;
+  MPI_Type_create_hvector(count, block / 8, 2 * block, MPI_DOUBLE, &type);
+  MPI_Type_commit(&type);
+  const auto size = static_cast<std::size_t>(bytes);
+  const Runs runs = strided(count, block, 2 * block);
+  std::vector<char> a(4 * size, 1), b(4 * size, 2), out(2 * size, 3), in(2 * size, 4);
+  const int ones[2] = {1, 1}, sizes[2] = {bytes, bytes};
+  const MPI_Aint apart[2] = {0, 2 * bytes}, flat[2] = {0, bytes};
+  const MPI_Datatype typed[2] = {type, type}, plain[2] = {MPI_BYTE, MPI_BYTE};
+  const auto nothing = [] {};
+  const auto contiguous = [&] {
+    MPI_Neighbor_alltoallw(out.data(), sizes, flat, plain, in.data(), sizes, flat, plain, row);
+  };
+  const double by_type =
+      2 * median_us([&] { MPI_Neighbor_alltoallw(a.data(), ones, apart, typed, b.data(), ones, apart, typed, row); },
+                    nothing);
+  const double by_hand = 2 * median_us(
+                                 [&] {
+                                   for (std::size_t i = 0; i < 2; ++i)
+                                     gather(runs, a.data() + 2 * i * size, out.data() + i * size);
+                                   contiguous();
+                                   for (std::size_t i = 0; i < 2; ++i)
+                                     scatter(runs, in.data() + i * size, b.data() + 2 * i * size);
+                                 },
+                                 nothing);
+  const double bytes_alone = 2 * median_us(contiguous, nothing);
+  if (rank == 0)
+    std::printf("%-28s %9d %10.2f %10.2f %10.2f\n", name.c_str(), 2 * bytes, by_type, by_hand, bytes_alone);
+  std::fflush(stdout);
+  MPI_Type_free(&type);
+  MPI_Comm_free(&row);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -299,6 +339,12 @@ int main(int argc, char** argv) {
   box("FFT transpose", {256, 256, 2}, {256, 128, 2}, {0, 64, 0});
   exchange("26 neighbours of 64³", 64);
   exchange("26 neighbours of 20³", 20);
+  neighbours("neighbours 2 x 1 KiB / 8", 1 << 10, 8);
+  neighbours("neighbours 2 x 64 KiB / 8", 64 << 10, 8);
+  neighbours("neighbours 2 x 64 KiB / 512", 64 << 10, 512);
+  neighbours("neighbours 2 x 512 KiB / 8", 512 << 10, 8);
+  neighbours("neighbours 2 x 512 KiB / 512", 512 << 10, 512);
+  neighbours("neighbours 2 x 4 MiB / 8", 4 << 20, 8);
   MPI_Finalize();
   return 0;
 }

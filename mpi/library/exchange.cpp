@@ -40,6 +40,12 @@ Crossing crossing() {
   return found;
 }
 
+// Before the bytes of a message. Those that are many begin a line of the cache.
+std::int64_t head_bytes(std::int64_t message_bytes) {
+  constexpr std::int64_t kLine = 64;
+  return message_bytes < FillPrices::kLeast ? static_cast<std::int64_t>(sizeof(ChannelHeader)) : kLine;
+}
+
 std::size_t index(int number) {
   return static_cast<std::size_t>(number);
 }
@@ -209,7 +215,7 @@ void Exchange::begin(std::vector<Block>& blocks, std::span<const Whole> given, c
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     Block& block = blocks[i];
     const Whole& whole = given[i];
-    block = {peers[i], nullptr, static_cast<std::byte*>(whole.buffer), 0, {}, 0, -1};
+    block = {peers[i], nullptr, static_cast<std::byte*>(whole.buffer), 0, {}, 0, -1, {}};
     if (block.peer < 0 || whole.count == 0) continue;
     const Type& type = type_of(whole.type);
     if (!type.plain) {
@@ -245,18 +251,19 @@ bool Exchange::send_some(Lane& lane) {
   Block& block = out_[lane.blocks[lane.next]];
   const bool first = block.total < 0;
   const std::int64_t each = segment_bytes(block.bytes), size = std::min(each, block.bytes - block.done);
-  const std::int64_t head = first ? static_cast<std::int64_t>(sizeof(ChannelHeader)) : 0;
+  const std::int64_t head = first ? head_bytes(block.bytes) : 0;
   std::byte* to = lane.end.room(head + size);
   if (to == nullptr) return false;
   if (first) {
     const ChannelHeader header{block.bytes, calls_};
     std::memcpy(to, &header, sizeof header);
     block.total = block.bytes;
+    block.filling = Filling(prices_of(lane.world), block.bytes);
   }
   if (size > 0 && block.what != nullptr)
-    block.what->segments()[static_cast<std::size_t>(block.done / each)].pack(block.buffer, to + head);
+    block.filling.pack(block.what->segments()[static_cast<std::size_t>(block.done / each)], block.buffer, to + head);
   else if (size > 0)
-    std::memcpy(to + head, block.buffer + block.done, static_cast<std::size_t>(size));
+    block.filling.copy(block.buffer + block.done, size, to + head);
   lane.end.written(head + size);
   block.done += size;
   if (block.done == block.total) ++lane.next;
@@ -274,7 +281,7 @@ bool Exchange::receive_some(Lane& lane) {
     ChannelHeader header{};
     std::memcpy(&header, from, sizeof header);
     if (header.call != calls_ || header.bytes < 0) order_lost();
-    head = sizeof header;
+    head = head_bytes(header.bytes);
     block.total = header.bytes;
     if (block.total > block.bytes) note_error(MPI_ERR_TRUNCATE);
   }

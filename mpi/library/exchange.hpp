@@ -16,6 +16,7 @@
 
 #include "channel.hpp"
 #include "comms.hpp"
+#include "filling.hpp"
 #include "known.hpp"
 #include "scratch.hpp"
 
@@ -58,6 +59,7 @@ class Exchange {
     std::int64_t bytes;
     Scratch packed;            // by MPI, if nothing is known of the type
     std::int64_t done, total;  // total: of the message; -1: not known yet
+    Filling filling;           // of what is sent
   };
   struct Lane {  // to or from one rank
     int world;

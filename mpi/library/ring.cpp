@@ -29,10 +29,8 @@
 #include <vector>
 
 #include "channel.hpp"
-#include "fill_prices.hpp"
-#include "scratch.hpp"
+#include "filling.hpp"
 #include "session.hpp"
-#include "tasuki/strided_copy.hpp"
 
 namespace tasuki::mpi {
 
@@ -57,7 +55,7 @@ struct alignas(64) Posting {
 
 namespace {
 
-constexpr std::uint64_t kVersion = 0x7461737569000004;  // of this file's structures
+constexpr std::uint64_t kVersion = 0x7461737569000005;  // of this file's structures
 constexpr std::size_t kPostings = 64;
 constexpr std::size_t kEntries = 64;
 constexpr std::int64_t kRing = 16 << 20;
@@ -441,31 +439,13 @@ Passage PostingWait::take(const Comm& comm, int to, int tag, std::int64_t number
 
 void fill(std::byte* to, FillPrices& prices, const Counted& what, const void* buffer,
           const std::function<void(std::int64_t)>& filled) {
-  const auto* base = static_cast<const std::byte*>(buffer);
-  const auto fill_all = [&](const auto& pack) {
-    std::int64_t done = 0;
-    for (const Packer& segment : what.segments()) {
-      pack(segment, to + done);
-      done += segment.size();
-      filled(done);
-    }
-  };
-  const auto usually = [&](const Packer& segment, std::byte* place) { segment.pack(base, place); };
-  if (what.bytes() < FillPrices::kLeast) return fill_all(usually);
-  const bool streams = prices.streams();
-  const auto begin = std::chrono::steady_clock::now();
-  if (const Scratch packed = streams ? Scratch(what.segments().front().size()) : Scratch(); packed) {
-    fill_all([&](const Packer& segment, std::byte* place) {
-      segment.pack(base, packed.data());
-      StridedCopy copy;
-      copy.block = segment.size();
-      select_copy(copy, CopyHint::streaming)(copy, packed.data(), place);
-    });
-  } else {
-    fill_all(usually);
+  Filling filling(prices, what.bytes());
+  std::int64_t done = 0;
+  for (const Packer& segment : what.segments()) {
+    filling.pack(segment, static_cast<const std::byte*>(buffer), to + done);
+    done += segment.size();
+    filled(done);
   }
-  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-  prices.took(streams, took.count() / static_cast<double>(what.bytes()));
 }
 
 void fill(const Passage& passage, const Counted& what, const void* buffer) {
