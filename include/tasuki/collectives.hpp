@@ -61,18 +61,23 @@ class Operator {
 
   Operator(ReduceOp op) : op_(op) {}  // NOLINT(google-explicit-constructor)
   /// `name` is what plans and errors call it; ranks are compared by it. An operator that does not commute makes the
-  /// reduction `ordered`. Throws `Error` for an empty name, or without a function.
-  Operator(std::string name, Combine combine, bool commutes = true);
+  /// reduction `ordered`. `record`: so many numbers of the reduction's type belong together, and are combined together;
+  /// the reduction's counts, and `combine`'s, are then counts of records, and each contiguous run of a layout is a
+  /// whole number of them. A struct of different types is a record of bytes: `u8`, `sizeof`. Throws `Error` for an
+  /// empty name, without a function, or for a record of less than 1.
+  Operator(std::string name, Combine combine, bool commutes = true, std::int64_t record = 1);
 
   ReduceOp op() const { return op_; }
   const std::string& name() const { return name_; }  ///< empty for those of dtype.hpp
   bool commutes() const { return commutes_; }
+  std::int64_t record() const { return record_; }                             ///< numbers; 1 for those of dtype.hpp
   const std::shared_ptr<const Combine>& combine() const { return combine_; }  ///< null for those of dtype.hpp
 
  private:
   ReduceOp op_ = ReduceOp::own;
   std::string name_;
   bool commutes_ = true;
+  std::int64_t record_ = 1;
   std::shared_ptr<const Combine> combine_;
 };
 

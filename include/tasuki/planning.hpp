@@ -87,9 +87,10 @@ struct CollectiveShape {
   std::vector<std::int64_t> counts;  ///< elements of each block, if they differ; alltoall: [from * ranks + to]
   DType type = DType::u8;
   ReduceOp op = ReduceOp::sum;
-  std::string own = {};   ///< what the operator `own` is called
-  bool ordered = false;   ///< reductions combine in rank order
-  bool in_place = false;  ///< with a root: the root's is
+  std::string own = {};     ///< what the operator `own` is called
+  std::int64_t record = 1;  ///< `own`: numbers that are combined together; an element is so many of them
+  bool ordered = false;     ///< reductions combine in rank order
+  bool in_place = false;    ///< with a root: the root's is
   /// Memory that is not contiguous: which bytes of it each rank's `in` and `out` are, all of the rank's blocks in the
   /// order of the blocks. Empty: contiguous, on all ranks. The one buffer of a broadcast is `in`, that of a collective
   /// in place `out`. A layout names as many bytes as the counts say; that of a buffer which is not looked at names

@@ -3,12 +3,13 @@
 
 namespace tasuki {
 
-void collect(Steps& steps, int ranks, int to, const std::function<Place(int)>& from, Place dst, std::int64_t bytes,
-             int slots, std::int64_t slot, std::int64_t chunk) {
+void collect(const Collective& c, Steps& steps, int to, const std::function<Place(int)>& from, Place dst,
+             std::int64_t bytes, int slots, std::int64_t slot, std::int64_t chunk) {
+  const int ranks = c.ranks();
   const Place own = from(to);
   const bool here = own.buffer == dst.buffer && own.offset == dst.offset;
   const auto came = [&](int d) { return d == 1 && !here ? dst : Place{slots, (d - 1) * slot}; };
-  for (const Part& part : parts_of(bytes, chunk)) {
+  for (const Part& part : parts_of(bytes, chunk, c.cut_unit())) {
     const auto at = [&](const Place& place) { return Place{place.buffer, place.offset + part.begin}; };
     for (int d = 1; d < ranks; ++d) {
       const int r = (to + d) % ranks;
@@ -21,7 +22,7 @@ void collect(Steps& steps, int ranks, int to, const std::function<Place(int)>& f
 
 double collect_seconds(const Collective& c, const Parameters& parameters, const Price& price, double bytes) {
   const int n = c.ranks();
-  const double tail = tail_seconds(price, static_cast<std::int64_t>(bytes), parameters.chunk);
+  const double tail = tail_seconds(price, static_cast<std::int64_t>(bytes), parameters.chunk, c.cut_unit());
   return price.latency + (n - 1) * bytes * price.second_per_byte + (n - 1) * tail;
 }
 

@@ -31,10 +31,11 @@ constexpr std::array<std::pair<CollectiveKind, std::string_view>, 11> kNames{
 // Of all blocks together: far from where sums of bytes overflow.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 constexpr int kMostTrees = 16;
+constexpr std::int64_t kMostRecord = std::int64_t{1} << 20;
 
 void check_counts(const CollectiveShape& shape, std::int64_t blocks) {
   if (shape.count < 0) throw Error(fmt::format("argument 'count' is {}; it must not be negative", shape.count));
-  if (shape.count > kMostBytes / size_of(shape.type))
+  if (shape.count > kMostBytes / size_of(shape.type) / shape.record)
     throw Error(fmt::format("argument 'count' is {}; more than can be moved", shape.count));
   if (shape.counts.empty()) return;
   if (std::ssize(shape.counts) != blocks)
@@ -42,7 +43,7 @@ void check_counts(const CollectiveShape& shape, std::int64_t blocks) {
   for (std::size_t i = 0; i < shape.counts.size(); ++i) {
     const std::int64_t count = shape.counts[i];
     if (count < 0) throw Error(fmt::format("argument 'counts' is {} for block {}; it must not be negative", count, i));
-    if (count > kMostBytes / size_of(shape.type))
+    if (count > kMostBytes / size_of(shape.type) / shape.record)
       throw Error(fmt::format("argument 'counts' is {} for block {}; more than can be moved", count, i));
   }
 }
@@ -98,7 +99,11 @@ const std::vector<CollectiveKind>& all_collectives() {
 Collective::Collective(const Machine& machine, const CollectiveShape& shape) : shape_(shape) {
   for (const auto& rank : machine.ranks) island_.push_back(rank.island);
   torus_ = torus_of(machine);
-  element_ = size_of(shape.type);
+  if (shape.record < 1 || shape.record > kMostRecord)
+    throw Error(fmt::format("a record of {} numbers cannot be combined; give 1 to {}", shape.record, kMostRecord));
+  if (shape.record > 1 && (!reduces() || op() != ReduceOp::own))
+    throw Error(fmt::format("only an operator of the user's own combines records ({} numbers each)", shape.record));
+  element_ = size_of(shape.type) * shape.record;
   if (shape.root < 0 || shape.root >= ranks())
     throw Error(fmt::format("argument 'root' is {}, but there are ranks 0 to {}", shape.root, ranks() - 1));
   check_options(shape);
@@ -172,6 +177,11 @@ bool reduces(CollectiveKind kind) {
 bool has_blocks(CollectiveKind kind) {
   return kind == CollectiveKind::allgather || kind == CollectiveKind::reduce_scatter ||
          kind == CollectiveKind::alltoall || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
+}
+
+std::int64_t Collective::cut_unit() const {
+  constexpr std::int64_t kLine = 64;
+  return (kLine + element_ - 1) / element_ * element_;
 }
 
 std::string Collective::name() const {

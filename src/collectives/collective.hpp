@@ -42,7 +42,8 @@ class Collective {
   int root() const { return shape_.root; }
   DType type() const { return shape_.type; }
   ReduceOp op() const { return shape_.op; }
-  std::int64_t element() const { return element_; }           ///< bytes
+  std::int64_t element() const { return element_; }  ///< bytes
+  std::int64_t cut_unit() const;  ///< bytes at whose multiples a vector may be cut: of cache lines and whole elements
   const std::vector<int>& island() const { return island_; }  ///< of each rank
   const HostTorus& torus() const { return torus_; }
   const CollectiveShape& shape() const { return shape_; }

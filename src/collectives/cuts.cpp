@@ -7,7 +7,6 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLine = 64;  // a multiple of every element
 constexpr std::size_t kMostParts = 16;
 constexpr std::int64_t kLeastPart = std::int64_t{1} << 20;
 // From this size on copy engines carry the parts. Each part costs an engine some microseconds, so that fewer pay.
@@ -18,13 +17,13 @@ constexpr double kEnginePartSeconds = 4.5e-6;  // the same for an engine: Consta
 }  // namespace
 
 // From the last one to the first. Adding up takes about a third of the time in which the same bytes arrive.
-std::vector<Part> parts_of(std::int64_t bytes, std::int64_t chunk) {
+std::vector<Part> parts_of(std::int64_t bytes, std::int64_t chunk, std::int64_t unit) {
   if (chunk <= 0) return {{0, 0, bytes}};
   std::vector<Part> parts;
   std::int64_t end = bytes;
   for (std::int64_t size = chunk; end > 0 || parts.empty(); size = (bytes < kByEngines ? size : 2 * size) + size / 2) {
     const bool last = parts.size() + 1 == kMostParts || end <= size;
-    const std::int64_t begin = last ? 0 : (end - size) / kLine * kLine;
+    const std::int64_t begin = last ? 0 : (end - size) / unit * unit;
     parts.push_back({0, begin, end - begin});
     end = begin;
   }
@@ -33,8 +32,8 @@ std::vector<Part> parts_of(std::int64_t bytes, std::int64_t chunk) {
   return parts;
 }
 
-double tail_seconds(const Price& price, std::int64_t bytes, std::int64_t chunk) {
-  const auto parts = parts_of(bytes, chunk);
+double tail_seconds(const Price& price, std::int64_t bytes, std::int64_t chunk, std::int64_t unit) {
+  const auto parts = parts_of(bytes, chunk, unit);
   const double one = bytes < kByEngines ? kPartSeconds : kEnginePartSeconds;
   return price.work(static_cast<double>(parts.back().bytes)) + one * static_cast<double>(parts.size() - 1);
 }

@@ -133,6 +133,7 @@ int Steps::flow_of(Part& part, int from, Place src, int to, Place dst, int link,
   if (combines) {
     move.add = collective_->type();
     move.op = collective_->op();
+    if (collective_->shape().record > 1) move.record = collective_->element();
   }
   move.label = phase_;
   return entry->second;

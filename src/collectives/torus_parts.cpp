@@ -11,7 +11,6 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLine = 64;  // a multiple of every element
 constexpr int kManyRanks = 128;
 constexpr int kArity = 3;  // the usual one: shallow trees in which nobody sends more often than the root
 
@@ -117,7 +116,8 @@ std::vector<TreePart> torus_parts(const Collective& c, const Parameters& p) {
     const int count = strands_of(p);
     for (int s = 0; s < count; ++s) {
       TreePart strand = part;
-      const auto cut = [&](int i) { return i == count ? part.bytes : part.bytes * i / count / kLine * kLine; };
+      const std::int64_t unit = c.cut_unit();
+      const auto cut = [&](int i) { return i == count ? part.bytes : part.bytes * i / count / unit * unit; };
       strand.offset = part.offset + cut(s);
       strand.bytes = cut(s + 1) - cut(s);
       if (strand.bytes == 0) continue;

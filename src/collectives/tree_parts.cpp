@@ -10,16 +10,14 @@ namespace tasuki {
 
 namespace {
 
-constexpr std::int64_t kLine = 64;  // a multiple of every element
-
-std::int64_t part_begin(std::int64_t bytes, int trees, int t) {
-  return t == trees ? bytes : bytes * t / trees / kLine * kLine;
+std::int64_t part_begin(std::int64_t bytes, int trees, int t, std::int64_t unit) {
+  return t == trees ? bytes : bytes * t / trees / unit * unit;
 }
 
-std::int64_t largest_part(std::int64_t bytes, int trees) {
+std::int64_t largest_part(std::int64_t bytes, int trees, std::int64_t unit) {
   std::int64_t largest = 0;
   for (int t = 0; t < trees; ++t)
-    largest = std::max(largest, part_begin(bytes, trees, t + 1) - part_begin(bytes, trees, t));
+    largest = std::max(largest, part_begin(bytes, trees, t + 1, unit) - part_begin(bytes, trees, t, unit));
   return largest;
 }
 
@@ -68,8 +66,8 @@ std::vector<TreePart> parts_along(const Collective& c, std::vector<Tree> trees) 
   std::vector<TreePart> parts;
   const auto count = static_cast<int>(trees.size());
   for (int t = 0; t < count; ++t) {
-    const std::int64_t begin = part_begin(c.whole(), count, t);
-    const std::int64_t bytes = part_begin(c.whole(), count, t + 1) - begin;
+    const std::int64_t begin = part_begin(c.whole(), count, t, c.cut_unit());
+    const std::int64_t bytes = part_begin(c.whole(), count, t + 1, c.cut_unit()) - begin;
     if (bytes > 0) parts.push_back({begin, bytes, std::move(trees[static_cast<std::size_t>(t)]), {}});
   }
   for (std::size_t t = 0; t < parts.size(); ++t) parts[t].name = fmt::format("part {} of {}", t + 1, parts.size());
@@ -120,7 +118,7 @@ std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wan
       std::vector<Tree> made = trees_of(c, p);
       if (std::find(seen.begin(), seen.end(), made) != seen.end()) continue;
       seen.push_back(std::move(made));
-      for (const std::int64_t chunk : tree_chunks(c, largest_part(bytes, p.trees), wanted.chunk)) {
+      for (const std::int64_t chunk : tree_chunks(c, largest_part(bytes, p.trees, c.cut_unit()), wanted.chunk)) {
         p.chunk = chunk;
         all.push_back(p);
       }
@@ -130,7 +128,7 @@ std::vector<Parameters> tree_settings(const Collective& c, const Parameters& wan
 }
 
 std::vector<std::string> tree_paths(const Collective& c, const Parameters& p) {
-  const bool cut = p.chunk > 0 && p.chunk < largest_part(c.whole(), p.trees);
+  const bool cut = p.chunk > 0 && p.chunk < largest_part(c.whole(), p.trees, c.cut_unit());
   return c.on_gpu() && !cut && p.trees == 1 ? std::vector<std::string>{"peer:ll"} : std::vector<std::string>{};
 }
 

@@ -75,22 +75,22 @@ StridedCopy without_single_step(const StridedCopy& copy) {
   return copy.ndims == 0 || copy.dims[0].count != 1 ? copy : step_of(copy, 0);
 }
 
-void cut_by_bytes(const StridedCopy& copy, std::int64_t most, std::vector<StridedCopy>& pieces) {
+void cut_by_bytes(const StridedCopy& copy, std::int64_t most, std::vector<StridedCopy>& pieces, std::int64_t unit) {
   if (copy.bytes() <= most) {
     pieces.push_back(copy);
     return;
   }
   const bool steps = copy.ndims > 0;
-  const std::int64_t count = steps ? copy.dims[0].count : (copy.block + kCutUnit - 1) / kCutUnit;
-  const std::int64_t fit = std::max<std::int64_t>(1, most / (steps ? copy.bytes() / count : kCutUnit));
+  const std::int64_t count = steps ? copy.dims[0].count : (copy.block + unit - 1) / unit;
+  const std::int64_t fit = std::max<std::int64_t>(1, most / (steps ? copy.bytes() / count : unit));
   const std::int64_t parts = (count + fit - 1) / fit;
   for (std::int64_t p = 0; p < parts; ++p) {
     const std::int64_t begin = count * p / parts;
     const std::int64_t end = count * (p + 1) / parts;
     if (steps) {
-      cut_by_bytes(without_single_step(steps_of(copy, begin, end)), most, pieces);
+      cut_by_bytes(without_single_step(steps_of(copy, begin, end)), most, pieces, unit);
     } else {
-      pieces.push_back(bytes_of(copy, begin * kCutUnit, std::min(end * kCutUnit, copy.block)));
+      pieces.push_back(bytes_of(copy, begin * unit, std::min(end * unit, copy.block)));
     }
   }
 }

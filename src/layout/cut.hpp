@@ -35,7 +35,8 @@ StridedCopy without_single_step(const StridedCopy& copy);
 constexpr std::int64_t kCutUnit = 64;
 
 /// Adds the strided copy to `pieces`, cut into pieces of about equal size and of at most `most` bytes (or one unit).
-void cut_by_bytes(const StridedCopy& copy, std::int64_t most, std::vector<StridedCopy>& pieces);
+void cut_by_bytes(const StridedCopy& copy, std::int64_t most, std::vector<StridedCopy>& pieces,
+                  std::int64_t unit = kCutUnit);
 
 /// Cuts the strided copies into `parts` lists of about equal bytes: each along its outermost dimension, or, if it is
 /// contiguous, at multiples of the unit. If there are fewer steps than parts, some lists are empty.

@@ -28,6 +28,7 @@ CollectiveArguments call_of(const char* operation, CollectiveKind kind, const vo
   call.shape.type = type;
   call.shape.op = op.op();
   call.shape.own = op.name();
+  call.shape.record = op.record();
   call.shape.ordered = !op.commutes();
   call.combine = op.combine();
   call.shape.count = count;
@@ -66,9 +67,21 @@ void make(std::shared_ptr<State>& state, const Context& context, const Collectiv
 
 void* const in_place = &place_of_marker;
 
-Operator::Operator(std::string name, Combine combine, bool commutes) : name_(std::move(name)), commutes_(commutes) {
+Operator::Operator(std::string name, Combine combine, bool commutes, std::int64_t record)
+    : name_(std::move(name)), commutes_(commutes), record_(record) {
   if (name_.empty()) throw Error("Operator: argument 'name' is empty; say what plans and errors shall call it");
   if (!combine) throw Error(fmt::format("Operator: argument 'combine' of '{}' is no function", name_));
+  if (record < 1)
+    throw Error(
+        fmt::format("Operator: argument 'record' of '{}' is {}; a record has at least 1 number", name_, record));
+  if (record > 1)  // who runs plans counts numbers
+    combine = [combine = std::move(combine), record, name = name_](const void* right, void* left, std::int64_t count) {
+      if (count % record != 0)
+        throw Error(
+            fmt::format("Operator '{}': the plan combines {} numbers, which is no whole number of records of {}", name,
+                        count, record));
+      combine(right, left, count / record);
+    };
   combine_ = std::make_shared<const Combine>(std::move(combine));
 }
 

@@ -60,6 +60,7 @@ std::pair<Move, Move> cut(const Move& move, int share) {
 bool may_be_cut(const Move& move) {
   if (move.src_rank == move.dst_rank || move.bytes() < kLeastCut || move.copies.size() != 1) return false;
   const StridedCopy& copy = move.copies.front();
+  if (move.record > 0) return false;  // which no unit need hold whole
   return !move.relayed && move.chunk == 0 && (cut_dimension(copy) < copy.ndims || copy.block >= kShares * kCutUnit);
 }
 

@@ -134,13 +134,15 @@ std::int64_t EagerProtocol::slot_of(const Link& link) const {
     return move->shares_lines() || (move->chunk > 0 && move->bytes() / move->chunk > kMostSlices);
   };
   const std::int64_t slot = link.mutual ? c.eager_slot : c.eager_step;
-  if (is_limited(link, home_)) return std::min(slot, slot_within(link.scratch_most));
+  if (is_limited(link, home_))  // of redistributions alone, which combine nothing
+    return std::min(slot, slot_within(link.scratch_most));
   if (home_ != Home::shared || link.capacity <= (link.mutual ? c.eager_large : slot) ||
       std::any_of(link.moves.begin(), link.moves.end(), needs_epochs)) {
     return 0;
   }
   const std::int64_t units = std::max(slot, link.capacity / kMostSlices) / kCutUnit;
-  return std::max<std::int64_t>(units, 1) * kCutUnit;
+  const std::int64_t least = (link.cut_unit() + kCutUnit - 1) / kCutUnit;
+  return std::max(units, least) * kCutUnit;
 }
 
 std::int64_t EagerProtocol::least_scratch(const Move& move, const Constants& constants) const {

@@ -33,12 +33,13 @@ struct Move {
   std::vector<StridedCopy> copies;
   DType add = DType::none;  ///< not `none`: combine with the destination by `op`, do not overwrite; or change signs
   ReduceOp op = ReduceOp::sum;
-  bool mutual = false;     ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
-  std::int64_t whole = 0;  ///< if this is a part of a larger piece: bytes of that piece
-  bool relayed = false;    ///< its bytes, or its place at the destination, depend on what arrives earlier in the epoch
-  std::int64_t chunk = 0;  ///< bytes of a round of the chunk loop in which it travels; 0: it travels in none
-  bool summed = false;     ///< its destination combines it with other values, which lie in its own memory or arrive
-  int direction = -1;      ///< of a halo: the first dimension in which its ranks are neighbours; -1: it has none
+  bool mutual = false;      ///< moves go the other way between these two ranks as well; `mark_mutual` sets it
+  std::int64_t record = 0;  ///< bytes that are combined together, so that nothing is cut inside them; 0: an element's
+  std::int64_t whole = 0;   ///< if this is a part of a larger piece: bytes of that piece
+  bool relayed = false;     ///< its bytes, or its place at the destination, depend on what arrives earlier in the epoch
+  std::int64_t chunk = 0;   ///< bytes of a round of the chunk loop in which it travels; 0: it travels in none
+  bool summed = false;      ///< its destination combines it with other values, which lie in its own memory or arrive
+  int direction = -1;       ///< of a halo: the first dimension in which its ranks are neighbours; -1: it has none
   /// Where the machine's network loses by collisions, a rank sends in the order of rounds. In each round it receives
   /// from one rank at most, if all of them take as long.
   std::int64_t round = 0;
@@ -46,6 +47,7 @@ struct Move {
   int part = 0;
   std::string label;  ///< for people: `p face +0`
   std::int64_t bytes() const;
+  std::int64_t cut_unit() const;      ///< contiguous bytes are cut at multiples of these
   std::int64_t runs() const;          ///< contiguous runs on the more scattered side
   std::int64_t descriptors() const;   ///< strided rows of blocks, which one descriptor each names
   std::int64_t turned_lines() const;  ///< cache lines of what the host's copies turn from rows into columns
@@ -81,7 +83,8 @@ struct Link {
   std::vector<int> early;   ///< the sender's waits for slots that slices of the epoch before have used
   /// A `recv` that may deliver a move by several commands calls this for each of them, in order.
   void delivers(std::size_t move, int command);
-  std::int64_t bytes() const;  ///< of one round
+  std::int64_t bytes() const;     ///< of one round
+  std::int64_t cut_unit() const;  ///< the largest of its moves
 };
 
 /// Bytes of the packed side of the strided copies, each of which begins at a multiple of `grain`.

@@ -41,6 +41,10 @@ std::int64_t Move::bytes() const {
   return packed_bytes(copies);
 }
 
+std::int64_t Move::cut_unit() const {
+  return record == 0 ? kCutUnit : round_up(kCutUnit, record);
+}
+
 std::int64_t Move::runs() const {
   std::int64_t sum = 0;
   for (const auto& copy : copies) sum += copy.blocks();
@@ -85,6 +89,12 @@ std::int64_t Link::bytes() const {
   return sum;
 }
 
+std::int64_t Link::cut_unit() const {
+  std::int64_t unit = kCutUnit;
+  for (const auto* move : moves) unit = std::max(unit, move->cut_unit());
+  return unit;
+}
+
 std::int64_t packed_bytes(std::span<const StridedCopy> copies, std::int64_t grain) {
   std::int64_t sum = 0;
   for (const auto& copy : copies) sum += round_up(copy.bytes(), grain);
@@ -127,10 +137,10 @@ std::int64_t place(Link& link, const Slice& slice) {
 
 std::vector<Slice> slices(const Link& link, std::int64_t most) {
   std::vector<Slice> all(1);
-  most = std::max(most, kCutUnit);
+  most = std::max(most, link.cut_unit());
   for (std::size_t i = 0; i < link.moves.size(); ++i) {
     std::vector<StridedCopy> pieces;
-    for (const StridedCopy& copy : link.moves[i]->copies) cut_by_bytes(copy, most, pieces);
+    for (const StridedCopy& copy : link.moves[i]->copies) cut_by_bytes(copy, most, pieces, link.moves[i]->cut_unit());
     for (const StridedCopy& piece : pieces) {
       const std::int64_t begin = all.back().begin + all.back().bytes;
       if (all.back().bytes > 0 && all.back().bytes + piece.bytes() > most) all.push_back({begin, 0, {}});

@@ -44,7 +44,7 @@ Agreed CollectiveOfRank::agreed() const {
   const CollectiveShape& shape = call_.shape;
   const auto truth = [](bool is) { return is ? "true" : "false"; };
   Agreed all;
-  all.reserve(14);
+  all.reserve(15);
   all.emplace_back("layouts", truth(call_.has_layouts));
   all.emplace_back("individual counts", truth(call_.has_matrix));
   if (rooted(shape.kind)) all.emplace_back("root", std::to_string(shape.root));
@@ -57,6 +57,7 @@ Agreed CollectiveOfRank::agreed() const {
   }
   all.emplace_back("type", shown(shape.type));
   all.emplace_back("op", shape.own.empty() ? shown(shape.op) : fmt::format("own '{}'", shape.own));
+  all.emplace_back("record", std::to_string(shape.record));
   all.emplace_back("ordered", truth(shape.ordered));
   if (!rooted(shape.kind)) all.emplace_back("in_place", truth(call_.marked));
   all.emplace_back("algorithm", shape.algorithm);

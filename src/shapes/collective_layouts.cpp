@@ -106,7 +106,7 @@ class Fitting {
 
   void fill(CollectiveShape& shape) const {
     if (!reduces(shape.kind)) shape.type = unit_of(ends_);
-    const std::int64_t element = size_of(shape.type);
+    const std::int64_t element = size_of(shape.type) * shape.record;
     Numbers bytes = counted();
     for (std::int64_t& count : bytes) count /= element;
     const bool one = bytes.size() == 1;
@@ -209,7 +209,7 @@ class Fitting {
 std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ranks) {
   const CollectiveShape& shape = call.shape;
   const Blocks blocks = blocks_of(shape, rank, ranks, shape.in_place);
-  const std::int64_t element = size_of(shape.type);
+  const std::int64_t element = size_of(shape.type) * shape.record;
   for (const bool is_in : {true, false}) {
     const std::vector<Layout>& layouts = is_in ? call.in_layouts : call.out_layouts;
     const int count = is_in ? blocks.in : blocks.out;
@@ -218,10 +218,19 @@ std::string complaint_about_layouts(const CollectiveCall& call, int rank, int ra
     if (std::ssize(layouts) != count)
       return fmt::format("argument '{}' has {} for {}", argument, counted(std::ssize(layouts), "layout"),
                          counted(ranks, "rank"));
-    for (const Layout& layout : layouts)
+    for (const Layout& layout : layouts) {
       if (layout.size() % element != 0)
-        return fmt::format("argument '{}' ({}) names {} bytes, which is no whole number of elements of {}", argument,
-                           layout.describe(), layout.size(), to_string(shape.type));
+        return fmt::format("argument '{}' ({}) names {} bytes, which is no whole number of elements of {}{}", argument,
+                           layout.describe(), layout.size(), shape.record > 1 ? fmt::format("{} ", shape.record) : "",
+                           to_string(shape.type));
+      if (shape.record == 1) continue;
+      for (const Block& block : layout.blocks())
+        if (block.bytes % element != 0)
+          return fmt::format(
+              "argument '{}' ({}) has runs of {} bytes, but operator '{}' combines records of {} bytes, which must lie "
+              "together",
+              argument, layout.describe(), block.bytes, shape.own, element);
+    }
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // Reductions by a function of the user's, and in rank order: against plain loops, with new data at every start.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -125,6 +126,69 @@ RANK_TEST("a function of the user's that commutes may be combined by any algorit
   }
 }
 
+RANK_TEST("records of several numbers are combined whole, wherever the vector is cut") {
+  struct Statistics {  // 20 bytes, which no cache line holds whole
+    std::uint32_t sum, squares, number, most, product;
+    bool operator==(const Statistics&) const = default;
+  };
+  const auto join = [](Statistics& into, const Statistics& other) {
+    into.sum += other.sum;
+    into.squares += other.squares;
+    into.number += other.number;
+    into.most = std::max(into.most, other.most);
+    into.product *= other.product;
+  };
+  const auto combine = [&](const void* right, void* left, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i)
+      join(static_cast<Statistics*>(left)[i], static_cast<const Statistics*>(right)[i]);
+  };
+  const Operator statistics("statistics", combine, true, 5);
+  const auto number = [](int rank, int turn, std::size_t i) {
+    const auto x = static_cast<std::uint32_t>(31 * rank + 7 * turn) + static_cast<std::uint32_t>(i % 1009);
+    return Statistics{x, x * x, 1, x ^ 341U, 2 * x + 1};
+  };
+  struct Setting {
+    const char* algorithm;
+    std::int64_t chunk;
+    std::size_t count;
+  };
+  for (const Setting& setting :
+       {Setting{"auto", 0, 1}, Setting{"auto", 0, 20011}, Setting{"doubling", 1000, 1777}, Setting{"ring", 0, 1777},
+        Setting{"halving", 0, 1777}, Setting{"exchange", 0, 3001}, Setting{"hierarchical", 0, 1777}}) {
+    const bool cut = setting.chunk > 0 || setting.algorithm == std::string("hierarchical");
+    if (ctx.size() > 4 && !cut) continue;  // verifying takes long
+    CollectiveOptions options;
+    options.algorithm = setting.algorithm;
+    options.chunk = setting.chunk;
+    CollectiveOptions to_root;  // other algorithms than those of an allreduce
+    to_root.algorithm = setting.chunk > 0 ? "collect" : "trees";
+    to_root.trees = setting.chunk > 0 ? 0 : 2;
+    to_root.chunk = 777;
+    std::vector<Statistics> in(setting.count), out(in.size()), at_root(in.size());
+    const auto count = static_cast<std::int64_t>(in.size());
+    Allreduce all(ctx, in.data(), out.data(), count, DType::u32, statistics, options);
+    Reduce one(ctx, 0, in.data(), at_root.data(), count, DType::u32, statistics, to_root);
+    check_plan(all, "statistics");
+    check_plan(one, "statistics");
+    for (int turn = 0; turn < 3; ++turn) {
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = number(ctx.rank(), turn, i);
+      all.start();
+      one.start();
+      one.wait();
+      all.wait();
+      bool right = true;
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        Statistics sum = number(0, turn, i);
+        for (int rank = 1; rank < ctx.size(); ++rank) join(sum, number(rank, turn, i));
+        right = right && out[i] == sum && (!ctx.is_root() || at_root[i] == sum);
+      }
+      CAPTURE(setting.algorithm);
+      CAPTURE(setting.count);
+      CHECK(right);
+    }
+  }
+}
+
 RANK_TEST("what a function of the user's throws ends its operation, by thread too, and the other ranks hear of it") {
   std::vector<int> everybody;
   for (int rank = 0; rank < ctx.size(); ++rank) everybody.push_back(rank);
@@ -212,8 +276,18 @@ RANK_TEST("what is wrong with an operator is said on every rank") {
   options.algorithm = "auto";
   CHECK(says(error_of([&] { Allgather x(ctx, &in, &out, 0, DType::f64, options); }),
              "option 'ordered' is for reductions; allgather is none"));
+  CHECK(says(error_of([&] { Operator op("none", nothing, true, 0); }), "a record has at least 1 number"));
+  std::vector<double> pieces(8), whole(4);
+  const Operator pairs("pairs", nothing, true, 2);
+  const Layout apart = Layout::vector(4, 1, 2, Layout::of<double>());
+  const Layout together = Layout::vector(1, 4, 4, Layout::of<double>());
+  CHECK(says(error_of([&] { Allreduce x(ctx, pieces.data(), apart, whole.data(), together, DType::f64, pairs); }),
+             "has runs of 8 bytes, but operator 'pairs' combines records of 16 bytes"));
   if (ctx.size() == 1) return;
   const Operator mine(ctx.is_root() ? "a" : "b", nothing);
   CHECK(says(error_of([&] { Allreduce x(ctx, &in, &out, 1, DType::f64, mine); }),
              "argument 'op' differs between ranks: rank 0 has own 'a', rank 1 has own 'b'"));
+  const Operator sizes("sizes", nothing, true, ctx.is_root() ? 8 : 4);
+  CHECK(says(error_of([&] { Allreduce x(ctx, &in, &out, 1, DType::u8, sizes); }),
+             "argument 'record' differs between ranks"));
 }

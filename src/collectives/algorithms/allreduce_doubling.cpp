@@ -15,13 +15,13 @@ double seconds(const Collective& c, const Parameters& parameters, const Price& p
   const auto v = static_cast<double>(c.whole());
   const bool even = (c.ranks() & (c.ranks() - 1)) == 0;
   const int rounds = even ? doublings(c.ranks()) : doublings(c.ranks()) - 1;
-  const double tail = tail_seconds(price, c.whole(), parameters.chunk);
+  const double tail = tail_seconds(price, c.whole(), parameters.chunk, c.cut_unit());
   return rounds * (price.message(v) + tail) + (even ? 0 : 2 * price.message(v) + tail);
 }
 
 void list(const Collective& c, const Parameters& parameters, Steps& steps) {
   const std::int64_t v = c.whole();
-  const auto parts = parts_of(v, parameters.chunk);
+  const auto parts = parts_of(v, parameters.chunk, c.cut_unit());
   const Place out{c.out(), 0};
   int p = 1;
   while (2 * p <= c.ranks()) p *= 2;

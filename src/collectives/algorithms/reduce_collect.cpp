@@ -19,8 +19,7 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
   const int slots = steps.scratch("came", c.whole() * (c.ranks() - 1));
   steps.begin_rounds(parameters.chunk > 0);
   collect(
-      steps, c.ranks(), c.root(), [&](int r) { return c.own(r); }, {c.out(), 0}, c.whole(), slots, c.whole(),
-      parameters.chunk);
+      c, steps, c.root(), [&](int r) { return c.own(r); }, {c.out(), 0}, c.whole(), slots, c.whole(), parameters.chunk);
   steps.end();
 }
 

@@ -26,7 +26,7 @@ void list(const Collective& c, const Parameters& parameters, Steps& steps) {
   steps.begin_rounds(parameters.chunk > 0);
   for (int to = 0; to < n; ++to) {
     collect(
-        steps, n, to,
+        c, steps, to,
         [&](int) {
           return Place{c.in(), c.begin(to)};
         },
