@@ -59,6 +59,12 @@ OWN = (  # an operator of the user's own, which other languages have a class for
     Option("combine_name", "text", "What plans and errors call it; the same on all ranks.", languages=("c",)),
     Option("combine_data", "address", "Is handed to `combine`.", languages=("c",)),
 )
+RECORD = Option(
+    "combine_record",
+    "int64",
+    "Numbers that `combine` takes together, as one element; all counts are then counts of these. 0: one.",
+    languages=("c",),
+)
 
 TRANSFER = Options(
     "transfer",
@@ -130,7 +136,7 @@ BROADCAST = Options(
 COLLECTIVE = Options(
     "collective",
     "CollectiveOptions",
-    (PATH, ENGINE, BLOCKS, ALGORITHM, TREES, ARITY, CHUNK, ORDERED, *OWN, WHERE, UNUSED, TUNE, CORRECT, NAME),
+    (PATH, ENGINE, BLOCKS, ALGORITHM, TREES, ARITY, CHUNK, ORDERED, *OWN, WHERE, UNUSED, TUNE, CORRECT, NAME, RECORD),
     later="where",
     fortran=(
         "path",

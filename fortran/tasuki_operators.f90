@@ -16,6 +16,7 @@ module tasuki_operators
     type(c_ptr) :: data = c_null_ptr
     character(longest_name) :: name = ' '
     logical :: commutes = .true.
+    integer(c_int64_t) :: record = 1
   end type
 
   ! Which types each is for is said in dtype.hpp.
@@ -42,18 +43,26 @@ contains
 
   ! An operator of the user's own, for host memory. name: what plans and errors call it, the same on all ranks; at most 127
   ! letters. commutes (true): if not, reductions combine in rank order. data: an address that `combine` is handed, which
-  ! lives as long as the reductions. Local.
-  subroutine tasuki_operator_create(op, name, combine, commutes, data, stat, errmsg)
+  ! lives as long as the reductions. record (1): so many numbers of the reduction's type are combined together, as one
+  ! element; counts are then counts of these, and each contiguous run of a layout is a whole number of them. Local.
+  subroutine tasuki_operator_create(op, name, combine, commutes, data, record, stat, errmsg)
     type(tasuki_operator), intent(inout) :: op
     character(*), intent(in) :: name
     procedure(tasuki_combine) :: combine
     logical, intent(in), optional :: commutes
     type(c_ptr), intent(in), optional :: data
+    integer(c_int64_t), intent(in), optional :: record
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     if (len_trim(name) == 0 .or. len_trim(name) > longest_name) then
       call finish_here(tasuki_bad_argument, 'tasuki_operator_create: name must have 1 to 127 letters', stat, errmsg)
       return
+    end if
+    if (present(record)) then
+      if (record < 1) then
+        call finish_here(tasuki_bad_argument, 'tasuki_operator_create: record must be at least 1', stat, errmsg)
+        return
+      end if
     end if
     op%number = own
     op%name = name
@@ -62,6 +71,8 @@ contains
     if (present(commutes)) op%commutes = commutes
     op%data = c_null_ptr
     if (present(data)) op%data = data
+    op%record = 1
+    if (present(record)) op%record = record
     call finish_here(tasuki_ok, '', stat, errmsg)
   end subroutine
 
@@ -84,6 +95,7 @@ contains
     options%combine_name = c_text(kept%combine, op%name)
     options%combine_data = op%data
     options%does_not_commute = merge(0_c_int, 1_c_int, op%commutes)
+    options%combine_record = op%record
   end function
 
 end module

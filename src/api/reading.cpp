@@ -38,7 +38,7 @@ Operator operator_from(int op, const tasuki_collective_options& options) {
           [function = options.combine, data = options.combine_data](const void* right, void* left, std::int64_t count) {
             function(right, left, count, data);
           },
-          options.does_not_commute == 0};
+          options.does_not_commute == 0, options.combine_record == 0 ? 1 : options.combine_record};
 }
 
 ReduceOp reduce_op_from(int op, const char* option) {

@@ -215,20 +215,25 @@ static void compose(const void* right, void* left, int64_t count, void* data) {
   }
 }
 
-static void check_own(const struct ranks* r) {
+/* The type is that of pairs, or of numbers of which `record` belong together. */
+static void check_own(const struct ranks* r, tasuki_type type, int64_t record) {
   uint32_t in[2 * COUNT] = {0}, out[2 * COUNT] = {0}, sum[2 * COUNT] = {0};
   int calls = 0, ignored = 0;
   tasuki_operation all = NULL;
   tasuki_collective_options options = TASUKI_COLLECTIVE_OPTIONS_INIT;
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "give the options 'combine' and 'combine_name'",
-              tasuki_allreduce_create(r->context, in, out, COUNT, TASUKI_I32_I32, TASUKI_OWN, &options, &all));
+              tasuki_allreduce_create(r->context, in, out, COUNT, type, TASUKI_OWN, &options, &all));
   options.combine = compose;
   options.combine_name = "composition";
   options.combine_data = &calls;
   options.does_not_commute = 1;
+  options.combine_record = -1;
+  CHECK_FAILS(TASUKI_BAD_ARGUMENT, "a record has at least 1 number",
+              tasuki_allreduce_create(r->context, in, out, COUNT, type, TASUKI_OWN, &options, &all));
+  options.combine_record = record;
   CHECK_FAILS(TASUKI_BAD_ARGUMENT, "'op' is not TASUKI_OWN",
-              tasuki_allreduce_create(r->context, in, out, COUNT, TASUKI_I32_I32, TASUKI_MINLOC, &options, &all));
-  CHECK_OK(tasuki_allreduce_create(r->context, in, out, COUNT, TASUKI_I32_I32, TASUKI_OWN, &options, &all));
+              tasuki_allreduce_create(r->context, in, out, COUNT, type, TASUKI_MINLOC, &options, &all));
+  CHECK_OK(tasuki_allreduce_create(r->context, in, out, COUNT, type, TASUKI_OWN, &options, &all));
   check_operation(all);
   for (int epoch = 0; epoch < EPOCHS; ++epoch) {
     for (int s = 0; s < r->size; ++s) {
@@ -378,7 +383,8 @@ void test_collectives(tasuki_context context) {
   check_alltoall(&r, 0);
   check_alltoall(&r, 1);
   check_where(&r);
-  check_own(&r);
+  check_own(&r, TASUKI_I32_I32, 0);
+  check_own(&r, TASUKI_U32, 2);
   check_neighbours(&r);
   check_barrier(&r);
   check_complaints(&r);

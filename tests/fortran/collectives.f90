@@ -111,11 +111,11 @@ contains
   subroutine test_own_operator(ranks, engine)
     type(tasuki_context), intent(in) :: ranks
     character(*), intent(in) :: engine
-    type(tasuki_operator) :: composition
-    type(tasuki_operation) :: all_of_them, one, scan, before, parts, rows
+    type(tasuki_operator) :: composition, of_numbers
+    type(tasuki_operation) :: all_of_them, one, scan, before, parts, rows, records
     type(tasuki_layout) :: whole, odd, pair
     integer(int32), target :: mine(2, n), total(2, n), single(2, n), so_far(2, n), below(2, n), block(2, n)
-    integer(int32), target :: spread(2, 2 * n)
+    integer(int32), target :: spread(2, 2 * n), by_records(2, n)
     integer(int32), target, allocatable :: blocks(:, :), expected(:, :)
     integer(int64), target :: elements
     character(:), allocatable :: text
@@ -140,7 +140,11 @@ contains
     call tasuki_layout_vector(odd, n, 1, 2_int64, pair)
     call tasuki_allreduce_create(rows, ranks, c_loc(mine), whole, c_loc(spread), odd, tasuki_int32_int32, composition, &
         engine=engine)
-    call check_operation([all_of_them, one, scan, before, parts, rows])
+    call tasuki_operator_create(of_numbers, 'composition of numbers', compose, commutes=.false., data=c_loc(elements), &
+        record=2_int64)
+    call tasuki_allreduce_create(records, ranks, c_loc(mine), c_loc(by_records), int(n, int64), tasuki_int32, of_numbers, &
+        engine=engine)
+    call check_operation([all_of_them, one, scan, before, parts, rows, records])
     call tasuki_plan_text(all_of_them, text)
     call check(index(text, 'by composition') > 0, 'a plan that names the operator')
     do epoch = 1, epochs
@@ -151,13 +155,14 @@ contains
       call tasuki_start(all_of_them)
       call run([one, scan])
       call tasuki_wait(all_of_them)
-      call run([before, parts, rows])
+      call run([before, parts, rows, records])
       expected = composed(last, epoch, size(expected, 2))
       call check(all(total == expected(:, :n)), 'an allreduce by a function, '//engine)
       if (me == last) call check(all(single == total), 'a reduce by a function')
       call check(all(so_far == composed(me, epoch, n)), 'a scan by a function')
       if (me > 0) call check(all(below == composed(me - 1, epoch, n)), 'an exscan by a function')
       call check(all(block == expected(:, me * n + 1:(me + 1) * n)), 'a reduce-scatter by a function')
+      call check(all(by_records == total), 'an allreduce of records by a function')
       call check(all(spread(:, 1::2) == total) .and. all(spread(:, 2::2) == -1), 'an allreduce of layouts by a function')
     end do
     call check(elements > 0 .or. last == 0, 'calls with data')
@@ -167,6 +172,7 @@ contains
     call tasuki_free(before)
     call tasuki_free(parts)
     call tasuki_free(rows)
+    call tasuki_free(records)
     call tasuki_free(whole)
     call tasuki_free(odd)
     call tasuki_free(pair)
@@ -184,6 +190,8 @@ contains
     call check_failure(stat, errmsg, tasuki_bad_argument, 'name must have 1 to 127 letters')
     call tasuki_operator_create(none, repeat('n', 128), compose, stat=stat, errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, 'name must have 1 to 127 letters')
+    call tasuki_operator_create(none, 'nothing', compose, record=0_int64, stat=stat, errmsg=errmsg)
+    call check_failure(stat, errmsg, tasuki_bad_argument, 'record must be at least 1')
     call tasuki_allreduce_create(sums, ranks, c_loc(mine), c_loc(total), 1_int64, tasuki_int32_int32, none, stat=stat, &
         errmsg=errmsg)
     call check_failure(stat, errmsg, tasuki_bad_argument, '''op'' is -1')
