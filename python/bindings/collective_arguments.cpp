@@ -35,6 +35,16 @@ DType pair_type(nb::handle dtype) {
   return DType::none;
 }
 
+/// A struct of numbers that the core has no name for; only a function of the user's combines such.
+bool is_record(nb::handle dtype) {
+  if (dtype.is_none() || dtype.attr("names").is_none() || nb::cast<bool>(dtype.attr("hasobject"))) return false;
+  try {
+    return pair_type(dtype) == DType::none;
+  } catch (const Error&) {  // a pair with other gaps than the core's
+    return true;
+  }
+}
+
 /// Adds elements `begin` to `end`, counted in C order of dimensions `d` and up, of which the first is at `at`.
 void add_part(const Array& array, std::size_t d, std::int64_t begin, std::int64_t end, std::int64_t at,
               std::vector<std::int64_t>& displacements, std::vector<Layout>& parts) {
@@ -140,16 +150,21 @@ DType combined_type(nb::handle dtype, ReduceOp op) {
       throw Error("argument 'op' is 'sum', which has no meaning for bool; give 'lor', or an array of integers");
     return DType::u8;
   }
-  throw Error(
-      fmt::format("elements of type {} cannot be combined; give integers, floats, complex numbers or bools of this "
-                  "processor's byte order, or pairs of a value and an index",
-                  name_of(dtype)));
+  throw Error(fmt::format(
+      "elements of type {} cannot be combined; give integers, floats, complex numbers or bools of this "
+      "processor's byte order, pairs of a value and an index, or structs of numbers with a function of your own",
+      name_of(dtype)));
 }
 
 void Asked::combine(const Reading& reading, nb::handle by, const Context& context, const char* operation) {
   reading.need_one_type();
   op = operator_from(by, reading.dtype, context, operation);
-  if (!reading.dtype.is_none()) type = combined_type(reading.dtype, op.op());
+  if (op.op() == ReduceOp::own && is_record(reading.dtype)) {
+    type = DType::u8;
+    op = Operator(op.name(), *op.combine(), op.commutes(), element_bytes(reading.dtype));
+  } else if (!reading.dtype.is_none()) {
+    type = combined_type(reading.dtype, op.op());
+  }
   for (const Side* side : {&source, &target})
     if (op.op() == ReduceOp::own && side->here && side->array.where == Memory::device)
       throw Error(

@@ -147,3 +147,79 @@ def test_complaints(context):
     if n > 1:
         with pytest.raises(tasuki.Error, match="'op' differs between ranks: rank 0 has own 'largest'"):
             tasuki.Allreduce(context, a, b, op=largest if me == 0 else tasuki.Operator(largest, name="other"))
+
+
+MATRIX = np.dtype([("m", "u4", (2, 2)), ("calls", "i1")])  # 17 bytes, which no cache line divides
+
+
+def times(into, other):
+    """Does not commute."""
+    into["m"] = into["m"] @ other["m"]
+    into["calls"] += other["calls"]
+
+
+def matrices(rank, turn, count):
+    made = np.zeros(count, MATRIX)
+    made["m"] = np.random.default_rng(100 * turn + rank).integers(0, 2**32, (count, 2, 2), dtype="u4")
+    made["calls"] = rank + 1
+    return made
+
+
+def product(ranks, turn, count):
+    total = matrices(ranks[0], turn, count)
+    for rank in ranks[1:]:
+        times(total, matrices(rank, turn, count))
+    return total
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "exchange", "doubling", "ring"])
+@pytest.mark.parametrize("count", [1, 7, 9001])
+def test_records_of_several_numbers_are_combined_whole(context, algorithm, count):
+    """Whatever cuts the vector cuts between records."""
+    n, me = context.size, context.rank
+    mine, everywhere, up_to = np.zeros((3, count), MATRIX)
+    spread, parts, block = np.zeros((count, 2), MATRIX)[:, 1], np.zeros(n * count, MATRIX), np.zeros(count, MATRIX)
+    if algorithm == "auto":  # in rank order
+        op = tasuki.Operator(times, commutes=False)
+        operations = [
+            checked(tasuki.Allreduce(context, mine, everywhere, op=op), "times"),
+            checked(tasuki.Allreduce(context, mine, spread, op=op, path="mpi" if n > 1 else "auto"), "times"),
+            checked(tasuki.Scan(context, mine, up_to, op=op), "times"),
+            checked(tasuki.ReduceScatter(context, parts, block, op=op), "times"),
+        ]
+        for turn in range(TURNS):
+            mine[...] = matrices(me, turn, count)
+            parts[...] = np.concatenate([matrices(me, turn + 50 * r, count) for r in range(n)])
+            for operation in operations:
+                operation.run()
+            total = product(range(n), turn, count)
+            np.testing.assert_array_equal(everywhere, total)
+            np.testing.assert_array_equal(spread, total)
+            np.testing.assert_array_equal(up_to, product(range(me + 1), turn, count))
+            np.testing.assert_array_equal(block, product(range(n), turn + 50 * me, count))
+        return
+
+    def join(into, other):  # commutes: sums beside a count, as of an average
+        for name in ("sum", "squares", "n"):
+            into[name] += other[name]
+
+    numbers = np.dtype([("sum", "f8"), ("squares", "f8"), ("n", "i4")])
+    ours, all_of_them = np.zeros(count, numbers), np.zeros(count, numbers)
+    operation = checked(tasuki.Allreduce(context, ours, all_of_them, op=join, algorithm=algorithm), "join")
+    values = np.arange(count) % 1000
+    for turn in range(TURNS):
+        ours["sum"], ours["squares"], ours["n"] = values + me + turn, (values + me + turn) ** 2, me + 1
+        operation.run()
+        each = [values + r + turn for r in range(n)]
+        np.testing.assert_array_equal(all_of_them["sum"], sum(each))
+        np.testing.assert_array_equal(all_of_them["squares"], sum(e**2 for e in each))
+        assert (all_of_them["n"] == n * (n + 1) // 2).all()
+
+
+def test_records_are_for_functions_and_lie_together(context):
+    a, b = np.zeros(8, MATRIX), np.zeros(4, MATRIX)
+    with pytest.raises(tasuki.Error, match="cannot be combined; .* structs of numbers with a function of your own"):
+        tasuki.Allreduce(context, b, b.copy(), op="sum")
+    pieces = tasuki.Layout.hvector(17, 1, 8, tasuki.Layout.bytes(4))
+    with pytest.raises(tasuki.Error, match="has runs of 4 bytes, but operator .times. combines records of 17 bytes,"):
+        tasuki.Allreduce(context, (a, pieces), b, op=times)
