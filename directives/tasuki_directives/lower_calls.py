@@ -8,7 +8,7 @@ from clang.cindex import TypeKind
 
 from . import forms, lower_arrays
 from .c_code import ARRAYS
-from .lower_names import NotTranslated, element_of, operator, pointer_text, type_code, widths_of, wrapped
+from .lower_names import NotTranslated, c_string, element_of, operator, pointer_text, type_code, widths_of, wrapped
 from .symbols import TemplateInfo
 
 
@@ -93,6 +93,10 @@ def reflect(low, bound, form: forms.Reflect) -> None:
         arguments.append(str(wait))
     elif on_gpu(low, form) and form.action != "reflect_init":
         arguments.append("XACC_SYNC")
+    if overlapped is not None and on_gpu(low, form):
+        # Else a kernel's own data clauses would copy the array while it travels.
+        for one in form.arrays:
+            low.say(bound, f"(void)xacc_view_of(&{low.array(one, bound, form.span)[0]}, {c_string(one)});")
     low.say(bound, f"{library(low, form)}{name}({', '.join(arguments)});")
 
 

@@ -10,6 +10,7 @@ from . import forms
 from .c_code import identity
 from .forms import Expr
 from .loops import schedule
+from .openacc import COMPUTE_CONSTRUCTS
 from .symbols import TemplateInfo
 
 FIRST_ID = 0x7A5C000  # of async; programs have small ones
@@ -44,8 +45,6 @@ def _loop_after(low, bound):
         raise Refused("--no-overlap forbids it")
     if bound.form.asynchronous is not None:
         raise Refused("the program overlaps it itself, by async")
-    if low.options.kernels and bound.form.acc:
-        raise Refused("it is on the GPU; reflect async and peel_and_wait overlap it")
     statement = bound.place.statement
     if statement is None:
         raise Refused("nothing follows it in its block")
@@ -53,13 +52,37 @@ def _loop_after(low, bound):
     line = span.source.place(span.start)[0]
     loop = None
     for other in low.program.pragmas.within(span.source, bound.pragma.span.end, span.start):
-        if isinstance(other.form, forms.Loop) and identity(other.statement) == identity(statement):
+        about = other.statement is not None and identity(other.statement) == identity(statement)
+        if isinstance(other.form, forms.Loop) and about:
             loop = other
-        elif not isinstance(other.form, (forms.Reflect, forms.Acc)):
+        elif not isinstance(other.form, forms.Reflect) and not _may_stand_between(low, other, about):
             raise Refused(f"'{other.name}' of line {other.pragma.first_line} stands between it and line {line}")
     if loop is None:
         raise Refused(f"line {line}, which follows, is no loop of a directive")
     return loop
+
+
+def _may_stand_between(low, other, about: bool) -> bool:
+    """Of OpenACC's: what copies may need the shadow. Where hosts compute, they do nothing."""
+    if not isinstance(other.form, forms.Acc):
+        return False
+    construct = other.form.construct
+    return not low.options.kernels or construct == "wait" or about and construct in (*COMPUTE_CONSTRUCTS, "loop")
+
+
+def _on_one_side(low, bound, loop, where: str) -> None:
+    """What a reflect of one memory brings, a loop on the other memory does not take."""
+    if not low.options.kernels:
+        return
+    computes = any(
+        isinstance(b.form, forms.Acc) and b.form.construct in COMPUTE_CONSTRUCTS for b in low.about(loop.statement)
+    )
+    held = low.program.pragmas.held(low.code.span(loop.statement))
+    inside = any(isinstance(b.form, forms.Acc) and b.form.construct in COMPUTE_CONSTRUCTS for b in held)
+    if bound.form.acc and not computes:
+        raise Refused(f"it is on the GPU, and {where} is the host's")
+    if not bound.form.acc and (computes or inside):
+        raise Refused(f"it is on the host, and {where} is the GPU's")
 
 
 def _split(low, bound, loop) -> None:
@@ -75,8 +98,9 @@ def _split(low, bound, loop) -> None:
     for (index, _), sub in zip(scheduled, form.on.subscripts):
         if not index and sub.kind == "index":
             raise Refused(f"{where} runs at one index of the template")
+    _on_one_side(low, bound, loop, where)
     span = low.code.span(loop.statement)
-    if any(b is not loop and isinstance(b.form, forms.Directive) for b in low.program.pragmas.held(span)):
+    if any(not isinstance(b.form, forms.Acc) for b in low.program.pragmas.held(span) if b is not loop):
         raise Refused(f"there are directives in {where}")
     _no_calls(low, loop, where)
     from .lower_loops import changed_in, known_before

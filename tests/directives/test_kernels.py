@@ -26,8 +26,10 @@ def case(*values, broad):
     [
         case("nests_square", 3, broad=False),
         case("peeled_square", 3, broad=False),
+        case("overlapped_round", 3, broad=False),
         *[case("nests_square", n, broad=True) for n in (1, 2, 5)],
         *[case("peeled_square", n, broad=True) for n in (1, 2, 5)],
+        *[case("overlapped_round", n, broad=True) for n in (1, 2, 5)],
         *[case("data_round", n, broad=True) for n in (1, 2, 3, 5)],
     ],
 )

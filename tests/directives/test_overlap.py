@@ -65,3 +65,41 @@ def test_an_option_forbids_it(tmp_path):
     run, out = emit(tmp_path, SETUP + text, "--explain", "--no-overlap")
     assert "--no-overlap forbids it" in run.stderr
     assert "xmp_reflect(1" in out and "async" not in out
+
+
+# What follows `reflect (a) acc`, and what is said, where nests become kernels.
+ACC = "#pragma acc parallel loop present(a, b)\n"
+KERNELS = [
+    ("reflect (a) acc", NEST.replace("  for", ACC + "  for", 1) + "b[i][j] = a[i - 1][j];", "overlapped: .*rim of 1:0"),
+    (
+        "reflect (a) acc",
+        "#pragma acc wait(3)\n" + ACC + NEST.replace("    for", "#pragma acc loop\n    for") + "b[i][j] = a[i + 1][j];",
+        "overlapped: .*the rim of 0:1, 0:0",
+    ),
+    ("reflect (a) acc", NEST + "b[i][j] = a[i - 1][j];", "not overlapped: it is on the GPU, and .* is the host's"),
+    ("reflect (a)", ACC + NEST + "b[i][j] = a[i - 1][j];", "not overlapped: it is on the host, and .* is the GPU's"),
+    (
+        "reflect (a)",
+        LINE + "{\n#pragma acc parallel loop\n  for (int j = 0; j < 50; j++) b[i][j] = 1;\n  }",
+        "not overlapped: it is on the host, and .* is the GPU's",
+    ),
+    (
+        "reflect (a) acc",
+        "#pragma acc update self(a)\n" + ACC + NEST + "b[i][j] = a[i - 1][j];",
+        "not overlapped: 'update' of line .* stands between",
+    ),
+    ("reflect (a) acc", ACC + NEST + "a[i][j] = a[i - 1][j];", "not overlapped: .*writes 'a'"),
+]
+
+
+def test_kernels_are_explained(tmp_path):
+    functions = "".join(f"void f{n}(void) {{\n#pragma xmp {r}\n{text}\n}}\n" for n, (r, text, _) in enumerate(KERNELS))
+    run, text = emit(tmp_path, SETUP + functions, "--explain", "--device", "emulated")
+    assert run.returncode == 0, run.stderr
+    said = [line for line in run.stderr.splitlines() if re.search(r"reflect \(a\)[ac ]*: (not )?overlapped", line)]
+    assert len(said) == len(KERNELS)
+    for (_, code, expected), line in zip(KERNELS, said):
+        assert re.search(rf": {expected}", line), (code, line)
+    # What is not on the GPU is told before anything travels.
+    assert text.count('(void)xacc_view_of(&tsk_array_a, "a");') == text.count("xacc_reflect_async(") == 2
+    assert "xacc_reflect_async" not in emit(tmp_path, SETUP + functions, "--no-overlap", "--device", "emulated")[1]
