@@ -149,9 +149,9 @@ docs: ## the documentation site, in build/docs/html
 lint: ## formatting and static checks; those of clang-tidy on what has changed, or on everything: TIDY=--all
 	@$(PYTHON) tools/setup.py --lint
 	@$(MAKE) setup
-	@# clang-tidy cannot read the compiler's precompiled headers, and must see what each source includes
+	@# clang-tidy cannot read the compiler's precompiled headers, and must see what each source includes by itself
 	@$(configure) --preset release -B build-lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DTASUKI_TESTS=OFF -DTASUKI_FORTRAN=OFF \
-	    -DTASUKI_PYTHON=OFF > /dev/null
+	    -DTASUKI_PYTHON=OFF -DTASUKI_UNITY=OFF > /dev/null
 	@$(PYTHON) bindings/write.py c build-lint/written/c
 	@$(PYTHON) tools/lint.py build-lint $(TIDY)
 
