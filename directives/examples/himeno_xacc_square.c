@@ -1,6 +1,7 @@
 /* The Himeno benchmark (Jacobi's method for the pressure, 19 points, single precision) in XcalableACC, square brackets.
  * The same pressures, bit by bit, as the program `himeno`; runtime/examples/himeno.cu is what its loops and reflects
- * are by hand. The residual is summed over all nodes in every iteration.
+ * are by hand. The residual is summed over all nodes in every iteration, on the
+ * GPU, where it stays.
  *
  *     tasuki-cc --device gpu -arch=sm_90 -O2 -ffp-contract=off -I directives/runtime/examples himeno_xacc_square.c
  */
@@ -50,14 +51,15 @@ int main(void) {
   double gosa = 0;
   uint64_t sum = 0;
   fill();
-#pragma acc enter data copyin(p, bound, source, a, b, c) create(work)
+#pragma acc enter data copyin(p, bound, source, a, b, c) create(work, gosa)
 #pragma xmp reflect_init(p) width(1, 1, 1) acc
   const double began = xmp_wtime();
   for (int step = 0; step < STEPS; step++) {
+#pragma acc serial present(gosa)
     gosa = 0;
 #pragma xmp reflect_do(p) acc
 #pragma xmp loop on t[i][j][k] reduction(+ : gosa)
-#pragma acc parallel loop collapse(3) default(present) reduction(+ : gosa)
+#pragma acc parallel loop collapse(3) default(present) present(gosa) reduction(+ : gosa)
     for (int i = 1; i < I - 1; i++)
       for (int j = 1; j < J - 1; j++)
         for (int k = 1; k < K - 1; k++) {
@@ -80,7 +82,7 @@ int main(void) {
   }
 #pragma acc wait
   const double took = (xmp_wtime() - began) / STEPS;
-#pragma acc exit data copyout(p) delete (bound, source, a, b, c, work)
+#pragma acc exit data copyout(p, gosa) delete (bound, source, a, b, c, work)
 
 #pragma xmp loop on t[i][j][k] reduction(+ : sum)
   for (int i = 0; i < I; i++)

@@ -169,7 +169,7 @@ def reduction(low, bound, form: forms.ReductionOf) -> None:
     op = operator(one.operator)
     if on_gpu(low, form):
         _on_gpu_only(form, any(one.locations))
-        listed = [f"{{xacc_address({_address(low, bound, v, one.span)}" for v in one.variables]
+        listed = [gpu_variable(low, bound, v, one.span) for v in one.variables]
         text = wrapped("xmp_variable", listed)
         block(low, bound, before, f"xacc_reduction({op}, {len(listed)}, {text}, {on}, XACC_SYNC);", after)
         return
@@ -190,10 +190,10 @@ def _on_gpu_only(form, locations: bool) -> None:
         raise NotTranslated(form.span, "locations and async of what is on the GPU are not translated", "leave them out")
 
 
-def _address(low, bound, path: str, span) -> str:
-    """The address on the GPU and the rest of an xmp_variable."""
+def gpu_variable(low, bound, path: str, span) -> str:
+    """An xmp_variable on the GPU."""
     at, count, code = re.fullmatch(r"\{(.*), (.*), (\w+)\}", variable(low, bound, path, span)).groups()
-    return f'{at}, "{path}"), {count}, {code}}}'
+    return f'{{xacc_address({at}, "{path}"), {count}, {code}}}'
 
 
 def bcast(low, bound, form: forms.Bcast) -> None:

@@ -101,6 +101,23 @@ def _memory(low, declaration, name: str, subs: list, span: Span, anywhere: bool)
     return f"&{name}[{first}], (({end}) - ({first})) * (int64_t)sizeof({name}[0])"
 
 
+def has_memory(low, bound, clauses: list, name: str) -> bool:
+    """Whether a scalar has memory of its own on the GPU at a compute construct: by its clause `present`, or by a `data`
+    construct around it."""
+    around = [
+        (clause, "data")
+        for other, span in low.program.statements
+        if isinstance(other.form, forms.Acc) and other.form.construct == "data" and other is not bound
+        if span.holds(bound.pragma.span)
+        for clause in other.form.clauses
+    ]
+    for clause, where in [*((clause, "") for clause in clauses), *around]:
+        counts = clause.name == "present" or where and clause.name in IN
+        if counts and any(text_of(item) == name for item in clause.items):
+            return True
+    return False
+
+
 def items(low, bound, form: forms.Acc, names) -> list[tuple[str, Item]]:
     found = [(c, item) for c in form.clauses if c.name in names for item in c.items]
     return [(clause.name, Item(low, bound, clause, item)) for clause, item in found]

@@ -12,8 +12,10 @@ from .c_code import walk
 from .diagnostics import Span
 from .forms import Expr
 from .loops import schedule
-from .lower_calls import combined_variables, pointers_used, value_type
+from .lower_calls import combined_variables, gpu_variable, pointers_used, value_type
+from .lower_device import has_memory, queue_of
 from .lower_names import NotTranslated, element_of, operator, widths_of, words, wrapped
+from .openacc import COMPUTE_CONSTRUCTS
 from .symbols import NodesInfo, TemplateInfo
 
 ONE_RANGE = ("none", "block", "gblock")  # distributions where a node's indices are adjacent
@@ -340,12 +342,39 @@ def _in_nests(low, form, on, info, axes, dims, widths, wait, opening, closing) -
 
 
 # ---- reductions
+def _kernel_of(low, bound):
+    """The compute construct about the same nest, where it becomes a kernel."""
+    if not low.options.kernels:
+        return None
+    found = (b for b in low.about(bound.statement) if isinstance(b.form, forms.Acc))
+    return next((b for b in found if b.form.construct in COMPUTE_CONSTRUCTS), None)
+
+
+def _reduced_on_gpu(low, kernel, reduction: forms.Reduction) -> bool:
+    """Whether the variables stay on the GPU, so that nothing of the reduction needs the host."""
+    there = [name for name in reduction.variables if has_memory(low, kernel, kernel.form.clauses, name)]
+    if not there or not any(reduction.locations) and len(there) == len(reduction.variables):
+        return bool(there)
+    message = f"'{there[0]}' is on the GPU, where a reduction has no locations, and all of its variables are"
+    raise NotTranslated(reduction.span, message, "reduce variables of the host and of the GPU by clauses of their own")
+
+
 def _reductions(low, bound, form, on, axes, dims: int, opening: list, closing: list) -> None:
     if not form.reductions:
         return
     runs = wrapped("int", ["1" if any(a.dim == d for a in axes) else "0" for d in range(dims)])
     opening.append(f"xmp_desc_t tsk_over = xmp_combiners({on}, {runs});")
+    kernel = _kernel_of(low, bound)
     for reduction in form.reductions:
+        on_gpu = _reduced_on_gpu(low, kernel, reduction) if kernel is not None else False
+        if on_gpu:
+            queue = queue_of(kernel.form)
+            listed = [gpu_variable(low, bound, name, reduction.span) for name in reduction.variables]
+            called = f"{operator(reduction.operator)}, {len(listed)}, {wrapped('xmp_variable', listed)}, tsk_over"
+            called += f", {f'xacc_queue({queue})' if queue != 'XACC_SYNC' else 'XACC_DEFAULT'}"
+            opening.append(f"xacc_clear({called});")
+            closing += [low.at(bound), f"xacc_reduction({called});"]
+            continue
         before, after = combined_variables(low, bound, reduction, "tsk_over", operator(reduction.operator))
         opening += before
         closing += [low.at(bound), *after]

@@ -10,7 +10,7 @@ from clang.cindex import CursorKind, TypeKind
 from . import forms, lower_arrays
 from .c_code import ARRAYS
 from .diagnostics import Span
-from .lower_device import IN, OUT, Item, items, queue_of, text_of, unknown, waits
+from .lower_device import IN, OUT, Item, has_memory, items, queue_of, text_of, unknown, waits
 from .lower_loops import changed_in, header_of
 from .lower_names import NotTranslated, array_name, c_string, element_of, words, wrapped
 
@@ -26,7 +26,7 @@ COMBINE = {
     "&&": ("1", "a.{0} = a.{0} && b.{0};"),
     "||": ("0", "a.{0} = a.{0} || b.{0};"),
 }
-ON_HOST = {  # the same, of the result and the variable
+AFTER = {  # the same, of the result and the variable
     "max": "result.{0} > {0} ? result.{0} : {0}",
     "min": "result.{0} < {0} ? result.{0} : {0}",
 }
@@ -57,6 +57,7 @@ class Nest:
         self.enters: list[str] = []
         self.leaves: list[str] = []
         self.unused: list[str] = []  # by the host, now
+        self.in_place = False  # results of reductions are combined on the GPU
 
     def clause(self, name: str):
         return next((c for c in self.clauses if c.name == name), None)
@@ -218,6 +219,12 @@ class Nest:
                     raise NotTranslated(clause.span, f"'{name}' is no scalar", "reduce scalars")
                 if not self.serial:
                     found.append((clause.modifier, name, _type(kind)))
+        there = [name for _, name, _ in found if has_memory(low, self.bound, self.clauses, name)]
+        self.in_place = bool(there)
+        elsewhere = [name for _, name, _ in found if name not in there]
+        if there and elsewhere:
+            message = f"'{there[0]}' is on the GPU, and '{elsewhere[0]}' is not"
+            raise NotTranslated(self.bound.form.span, message, "name both in data, or none")
         return found
 
     # ---- variables
@@ -246,6 +253,8 @@ class Nest:
                 self._value(use.name, _pointer(kind), use.name)
             elif kind.kind is TypeKind.POINTER or kind.kind in ARRAYS:
                 self._address(use, kind)
+            elif has_memory(low, self.bound, self.clauses, use.name):
+                self._there(use.name, kind)
             else:
                 if use.name in data and use.name in changed:
                     message = f"'{use.name}' is set by the nest, and in no reduction"
@@ -263,6 +272,14 @@ class Nest:
         self.members.insert(0, f"using tsk_type_{name} = {kind};")
         self.locals.append(f"tsk_type_{name} {name} = tsk_{name}; (void){name};")
         self.values.append((name, f"&{text}"))
+
+    def _there(self, name: str, kind) -> None:
+        """A scalar that has memory on the GPU."""
+        self.members.insert(0, f"using tsk_type_{name} = {_type(kind)};")
+        self.members.append(f"tsk_type_{name}* tsk_{name};")
+        self.setup.append(f"static_cast<Body::tsk_type_{name}*>(addresses[{len(self.addresses)}])")
+        self.locals.append(f"tsk_type_{name}& {name} = *tsk_{name}; (void){name};")
+        self.addresses.append((name, f"xacc_address(&{name}, {c_string(name)})"))
 
     def _address(self, use, kind) -> None:
         name = use.name
@@ -320,6 +337,10 @@ class Nest:
             # nvcc says nothing and compiles a call of exit(1).
             lines.append(f"  static TSK_BOTH Result none() {{ return Result{{{none}}}; }}")
             lines.append(f"  static TSK_DEVICE void add(Result& a, const Result& b) {{ {adds} }}")
+            if self.in_place:
+                lines.append(f"  static constexpr int kResults = {len(reduced)};")
+                lines.append("  static TSK_DEVICE void put(const Result& result, void* const* results) {")
+                lines += [f"  {line}" for line in _combined(reduced)] + ["  }"]
         else:
             lines.append("  using Result = tsk::None;")
         lines.append(f"  TSK_DEVICE void operator()(const long long (&tsk_index)[{dims}], Result& tsk_result) const {{")
@@ -335,17 +356,18 @@ class Nest:
         setup = ", ".join(self.setup)
         ranges = "ranges" if headers else "one"
         one = "" if headers else "  static const xmp_range one[] = {{0, 1, 1}};\n  (void)ranges;\n"
-        after = "".join(
-            f"  {{ auto& {n} = *static_cast<{k}*>(results[{i}]); {n} = {_after(op, n)}; }}\n"
-            for i, (op, n, k) in enumerate(reduced)
-        )
+        if self.in_place:
+            run = f"  tsk::run_in_place<{dims}>(Body{{{setup}}}, {ranges}, results, queue, threads);\n"
+        else:
+            after = "".join(f"{line}\n" for line in _combined(reduced))
+            run = f"  const auto result = tsk::run<{dims}>(Body{{{setup}}}, {ranges}, queue, threads);\n"
+            run += f"  (void)result;\n{after}"
         return (
             f'{out}#line 1 "what calls {name}"\n    }} while (false);\n  }}\n}};\n}}  // namespace\n'
             f'extern "C" void {name}(const xmp_range ranges[], const xacc_view views[], void* const addresses[],\n'
             f"    const void* const values[], void* const results[], int queue, int threads) {{\n"
             f"  (void)views, (void)addresses, (void)values, (void)results;\n  using Body = {name}_body;\n{one}"
-            f"  const auto result = tsk::run<{dims}>(Body{{{setup}}}, {ranges}, queue, threads);\n"
-            f"  (void)result;\n{after}}}\n"
+            f"{run}}}\n"
         )
 
     def _call(self, name: str, headers: list, reduced: list, indent: str) -> str:
@@ -358,7 +380,8 @@ class Nest:
         views = listed("xacc_view", [text for _, text in self.views])
         addresses = listed("void*", [text for _, text in self.addresses])
         values = listed("const void*", [text for _, text in self.values])
-        results = listed("void*", [f"&{one}" for _, one, _ in reduced])
+        places = [f"xacc_address(&{one}, {c_string(one)})" if self.in_place else f"&{one}" for _, one, _ in reduced]
+        results = listed("void*", places)
         length = self.clause("vector_length")
         threads = text_of(length.items[0]) if length else "0"
         lines = ["{", f"  extern xacc_kernel {name};"]
@@ -368,8 +391,13 @@ class Nest:
         return f"\n{indent}".join([*lines, *[f"  {line}" for line in self.leaves], "}"])
 
 
-def _after(op: str, name: str) -> str:
-    return ON_HOST.get(op, "{0} " + op + " result.{0}").format(name)
+def _combined(reduced: list) -> list[str]:
+    """The variables with the results of a nest."""
+    found = []
+    for at, (op, name, kind) in enumerate(reduced):
+        value = AFTER.get(op, "{0} " + op + " result.{0}").format(name)
+        found.append(f"  {{ auto& {name} = *static_cast<{kind}*>(results[{at}]); {name} = {value}; }}")
+    return found
 
 
 def _tight(loop):

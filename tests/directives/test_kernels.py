@@ -27,9 +27,11 @@ def case(*values, broad):
         case("nests_square", 3, broad=False),
         case("peeled_square", 3, broad=False),
         case("overlapped_round", 3, broad=False),
+        case("reduced_square", 3, broad=False),
         *[case("nests_square", n, broad=True) for n in (1, 2, 5)],
         *[case("peeled_square", n, broad=True) for n in (1, 2, 5)],
         *[case("overlapped_round", n, broad=True) for n in (1, 2, 5)],
+        *[case("reduced_square", n, broad=True) for n in (1, 2, 5)],
         *[case("data_round", n, broad=True) for n in (1, 2, 3, 5)],
     ],
 )
@@ -143,6 +145,7 @@ REFUSED = {
     "parallel": ("  {\n  c[0] = 1;\n  }", "this statement of 'parallel' has no loop directive"),
     "data copy(q)": ("  ;", "how much 'q' points to is not known"),
     "data no_create(a)": ("  ;", "'no_create' of 'data' is not translated for GPUs"),
+    "parallel loop present(s) reduction(+ : s, n)": (NEST + "s += i, n++;", "'s' is on the GPU, and 'n' is not"),
     "parallel loop copy(s)": (NEST + "s += i;", "'s' is set by the nest, and in no reduction"),
 }
 
@@ -151,8 +154,8 @@ REFUSED = {
 def test_what_is_not_translated_is_told_at_its_place(directive, tmp_path):
     statement, message = REFUSED[directive]
     (tmp_path / "a.c").write_text(
-        HEAD + "static int f(int i) { return i; }\nint main(void) {\n  int c[8], s = f(0), *q = c;\n"
-        f"#pragma acc {directive}\n{statement}\n  return c[0] + s + q[0];\n}}\n"
+        HEAD + "static int f(int i) { return i; }\nint main(void) {\n  int c[8], s = f(0), n = 0, *q = c;\n"
+        f"#pragma acc {directive}\n{statement}\n  return c[0] + s + n + q[0];\n}}\n"
     )
     made = translate("--device", "emulated", "--emit", tmp_path / "out", tmp_path / "a.c")
     assert made.returncode == 2

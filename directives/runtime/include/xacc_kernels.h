@@ -294,6 +294,11 @@ typename Body::Result run(const Body& body, const xmp_range* ranges, int, int th
   if constexpr (Body::kReduces) combine<Body>(last);
   return last[0];
 }
+
+template <int N, class Body>
+void run_in_place(const Body& body, const xmp_range* ranges, void* const* results, int queue, int threads) {
+  Body::put(run<N>(body, ranges, queue, threads), results);
+}
 #else
 template <class Body>
 __device__ void combine(typename Body::Result* all, unsigned count, unsigned thread) {
@@ -333,6 +338,56 @@ __global__ void run_last(typename Body::Result* partial, std::size_t count) {
   if (threadIdx.x == 0) partial[0] = results[0];
 }
 
+/* Addresses of variables on the GPU, as a kernel takes them. */
+template <int N>
+struct Places {
+  void* at[N];
+};
+template <class Body>
+__global__ void run_last_in_place(typename Body::Result* partial, std::size_t count, Places<Body::kResults> results) {
+  using Result = typename Body::Result;
+  __shared__ Result all[kLast];
+  Result mine = Body::none();
+  for (std::size_t n = threadIdx.x; n < count; n += kLast) Body::add(mine, partial[n]);
+  all[threadIdx.x] = mine;
+  combine<Body>(all, kLast, threadIdx.x);
+  if (threadIdx.x == 0) Body::put(all[0], results.at);
+}
+
+// Room for the results of a kernel's blocks. Each queue has its own, because kernels of two queues run side by side.
+template <class Body>
+typename Body::Result* room_for(std::size_t blocks, int queue) {
+  struct Room {
+    typename Body::Result* at;
+    std::size_t blocks;
+  };
+  static std::map<int, Room> rooms;
+  Room& room = rooms[queue];
+  if (room.blocks < blocks) {
+    if (room.at != nullptr) release(room.at);
+    room = {static_cast<typename Body::Result*>(allocate(blocks * sizeof(*room.at))), blocks};
+  }
+  return room.at;
+}
+
+// Combines variables on the GPU with the nest's results, and returns at once.
+template <int N, class Body>
+void run_in_place(const Body& body, const xmp_range* ranges, void* const* results, int queue, int threads) {
+  const Space<N> s(ranges, threads, true);
+  if (s.empty()) return;
+  const cudaStream_t stream = stream_of(queue);
+  Places<Body::kResults> places;
+  std::copy(results, results + Body::kResults, places.at);
+  typename Body::Result* const partial = room_for<Body>(s.all_blocks(), queue);
+  const dim3 blocks(s.blocks[0], s.blocks[1], s.blocks[2]);
+  const dim3 block(s.threads[0], s.threads[1]);
+  // clang-format off
+  run_blocks<N><<<blocks, block, 0, stream>>>(body, s, partial);
+  run_last_in_place<Body><<<1, kLast, 0, stream>>>(partial, s.all_blocks(), places);
+  // clang-format on
+  check(cudaGetLastError(), "a kernel");
+}
+
 // Returns at once, unless there is a result.
 template <int N, class Body>
 typename Body::Result run(const Body& body, const xmp_range* ranges, int queue, int threads) {
@@ -345,13 +400,7 @@ typename Body::Result run(const Body& body, const xmp_range* ranges, int queue, 
   const dim3 blocks(s.blocks[0], s.blocks[1], s.blocks[2]);
   const dim3 block(s.threads[0], s.threads[1]);
   if constexpr (Body::kReduces) {
-    static Result* partial = nullptr;  // calls of one kernel in two queues wait for each other below
-    static std::size_t room = 0;
-    if (room < s.all_blocks()) {
-      if (partial != nullptr) release(partial);
-      room = s.all_blocks();
-      partial = static_cast<Result*>(allocate(room * sizeof(Result)));
-    }
+    Result* const partial = room_for<Body>(s.all_blocks(), queue);
     // It would part the brackets of a launch.
     // clang-format off
     run_blocks<N><<<blocks, block, 0, stream>>>(body, s, partial);
@@ -378,6 +427,9 @@ typename Body::Result run(const Body& body, const xmp_range* ranges, int queue, 
 TSK_CALLED void xacc_start(void) {
   static bool done = false;
   if (!done) xacc_use_gpu(nullptr);
+#ifndef XACC_EMULATED
+  if (!done) xacc_set_queue(XACC_DEFAULT, nullptr);
+#endif
   done = true;
 }
 TSK_CALLED void xacc_enter(const xmp_placed* array, const char* name, int what, const xmp_range section[]) {
@@ -449,6 +501,12 @@ TSK_CALLED xacc_view xacc_view_of(const xmp_placed* array, const char* name) {
   view.origin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(v.device) - moved);
 #endif
   return view;
+}
+TSK_CALLED int xacc_queue(int queue) {
+#ifndef XACC_EMULATED
+  tsk::stream_of(queue);
+#endif
+  return queue;
 }
 TSK_CALLED void xacc_wait(int count, const int queues[]) {
 #ifdef XACC_EMULATED

@@ -55,7 +55,18 @@ static inline int xacc_bcast(int count, const xmp_variable variables[], int from
 static inline int xacc_barrier(xmp_desc_t on) {
   return xmp_barrier(on);
 }
+static inline int xacc_clear(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue) {
+  return (void)queue, xmp_clear(op, count, variables, on), XMP_OK;
+}
+#else
+/* xmp_clear of variables on the GPU, in the queue's stream. Local. */
+int xacc_clear(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue);
 #endif
+
+/* A queue: the default stream, without waiting for what is put there. */
+enum { XACC_DEFAULT = -2 };
+/* The queue, which has a stream from now on. Local. */
+int xacc_queue(int queue);
 
 /* Before main, on all nodes: chooses the GPU. */
 void xacc_start(void);
@@ -87,7 +98,8 @@ xacc_view xacc_view_of(const xmp_placed* array, const char* name);
 void xacc_wait(int count, const int queues[]);
 
 /* A nest of loops: its ranges, the arrays, addresses and values that it refers to, and where results of reductions are
- * combined with. `queue` XACC_SYNC: the default stream. `threads`: of a block; 0: as it is best. */
+ * combined with: variables of the host, or what xacc_address says of all. `queue` XACC_SYNC: the default stream.
+ * `threads`: of a block; 0: as it is best. */
 typedef void xacc_kernel(const xmp_range ranges[], const xacc_view views[], void* const addresses[],
                          const void* const values[], void* const results[], int queue, int threads);
 

@@ -19,6 +19,7 @@
 #include "tasuki/field.hpp"
 #include "tasuki/grid.hpp"
 #include "world.hpp"
+#include "xacc_translated.h"
 
 namespace tasuki::xmp {
 
@@ -188,6 +189,23 @@ int xacc_matmul(xmp_desc_t c, xmp_desc_t a, xmp_desc_t b, int queue) {
 
 int xacc_reduction(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue) {
   return on_gpu("xacc_reduction", [&] { reduce(op, count, variables, on, Memory::device, {{}, queue}); });
+}
+
+int xacc_clear(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue) {
+  return on_gpu("reduction acc", [&] {
+    // Of other operators, a value may be combined with itself.
+    if (op != XMP_SUM && op != XMP_MINUS && op != XMP_BXOR && op != XMP_PROD) return;
+    if (nodes_of(on, "on").shape.number_of(world().rank()) < 1) return;
+    const auto stream = queue == XACC_SYNC ? nullptr : world().queue(queue);
+    for (int i = 0; i < count; ++i) {
+      const xmp_variable& v = variables[i];
+      const std::int64_t bytes = v.count * tasuki::size_of(static_cast<tasuki::DType>(v.type));
+      std::vector<std::byte> neutral(static_cast<std::size_t>(bytes));
+      const xmp_variable of_host{neutral.data(), v.count, v.type};
+      xmp_clear(op, 1, &of_host, on);
+      gpu_copy(v.data, neutral.data(), bytes, stream);  // CUDA takes what is pageable before it returns
+    }
+  });
 }
 
 int xacc_reduction_async(int op, int count, const xmp_variable variables[], xmp_desc_t on, int id) {
