@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "gpu_work.hpp"
 #include "guard.hpp"
 #include "reflect.hpp"
 #include "tasuki/error.hpp"
@@ -78,7 +79,7 @@ void pack_first(Work& work, std::vector<Layout>& sent, const void*& in) {
   for (const Layout& layout : sent) bytes += layout.size();
   const std::shared_ptr<std::byte> packed = shared_alloc(world().context(), bytes);
   work.keep.push_back(packed);
-  work.before = [from = in, layouts = sent, to = packed.get()] {
+  work.before = [from = in, layouts = sent, to = packed.get()](Stream /*stream*/) {
     std::byte* at = to;
     for (const Layout& layout : layouts) {
       layout.pack(from, at);
@@ -94,6 +95,14 @@ void pack_first(Work& work, std::vector<Layout>& sent, const void*& in) {
     layout = Layout::hindexed(one, where, Layout::bytes(size));
     at += size;
   }
+}
+
+// The same on GPUs: all of the right side's memory here is copied.
+void copy_first(Work& work, std::int64_t bytes, const void*& in) {
+  const std::shared_ptr<void> copied = gpu_memory(bytes);
+  work.keep.push_back(copied);
+  work.before = [from = in, to = copied.get(), bytes](Stream stream) { gpu_copy(to, from, bytes, stream); };
+  in = copied.get();
 }
 
 }  // namespace
@@ -145,8 +154,12 @@ std::shared_ptr<Work> new_assignment(const char* name, Array& to, const std::vec
   work->arrays = {to.serial, from.serial};
   std::vector<Layout> sent = layouts_of(moves.sent);
   const void* in = from.place(where).memory;
-  if (where == Memory::host && !sent.empty() && may_meet(to, to_section, from, from_section, where))
-    pack_first(*work, sent, in);
+  if (!sent.empty() && may_meet(to, to_section, from, from_section, where)) {
+    if (where == Memory::host)
+      pack_first(*work, sent, in);
+    else
+      copy_first(*work, from.bytes(), in);
+  }
   work->operations.push_back(NeighbourAlltoall(context, Neighbours(ranks_of(moves.sent), ranks_of(moves.received)), in,
                                                sent, to.place(where).memory, layouts_of(moves.received)));
   return work;

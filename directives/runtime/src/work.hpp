@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "tasuki/device.hpp"
 #include "tasuki/operation.hpp"
 
 namespace tasuki::xmp {
@@ -14,7 +15,7 @@ namespace tasuki::xmp {
 struct Work {
   std::vector<std::shared_ptr<void>> keep;  ///< memory in between, which outlives the operations
   std::vector<Operation> operations;
-  std::function<void()> before;
+  std::function<void(Stream)> before;  ///< on GPUs work of the stream
   std::function<void()> after;
   std::vector<std::int64_t> arrays;  ///< serial numbers of the arrays that take part
   bool active = false;
@@ -22,7 +23,7 @@ struct Work {
   bool stale = false;  ///< memory of an array has been replaced since
 
   void start() {
-    if (before) before();
+    if (before && !active) before(nullptr);  // if it is active, what follows says so
     for (Operation& one : operations) one.start();
     active = true;
   }
@@ -41,6 +42,7 @@ struct Work {
     wait();
   }
   void run(Stream stream) {
+    if (before) before(stream);
     for (Operation& one : operations) one.run(stream);
   }
 
