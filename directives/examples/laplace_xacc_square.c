@@ -32,9 +32,10 @@ int main(void) {
   for (int i = 0; i < ROWS; i++)
     for (int j = 0; j < COLUMNS; j++) u[i][j] = i == 0 ? 1 : j == 0 ? (double)(ROWS - 1 - i) / (double)(ROWS - 1) : 0;
 
-#pragma acc enter data copyin(u) create(old)
+#pragma acc enter data copyin(u) create(old, change)
   const double began = xmp_wtime();
   for (int step = 0; step < STEPS; step++) {
+#pragma acc serial present(change)
     change = 0;
 #pragma xmp loop on t[i][j]
 #pragma acc parallel loop collapse(2) present(u, old)
@@ -42,7 +43,7 @@ int main(void) {
       for (int j = 0; j < COLUMNS; j++) old[i][j] = u[i][j];
 #pragma xmp reflect(old) orthogonal acc
 #pragma xmp loop on t[i][j] reduction(max : change)
-#pragma acc parallel loop collapse(2) present(u, old) reduction(max : change)
+#pragma acc parallel loop collapse(2) present(u, old, change) reduction(max : change)
     for (int i = 1; i < ROWS - 1; i++)
       for (int j = 1; j < COLUMNS - 1; j++) {
         u[i][j] = 0.25 * ((old[i - 1][j] + old[i + 1][j]) + (old[i][j - 1] + old[i][j + 1]));
@@ -52,7 +53,7 @@ int main(void) {
   }
 #pragma acc wait
   const double took = (xmp_wtime() - began) / STEPS;
-#pragma acc exit data copyout(u) delete (old)
+#pragma acc exit data copyout(u, change) delete (old)
 
 #pragma xmp loop on t[i][j] reduction(+ : sum)
   for (int i = 0; i < ROWS; i++)

@@ -366,7 +366,12 @@ def _reductions(low, bound, form, on, axes, dims: int, opening: list, closing: l
     opening.append(f"xmp_desc_t tsk_over = xmp_combiners({on}, {runs});")
     kernel = _kernel_of(low, bound)
     for reduction in form.reductions:
-        on_gpu = _reduced_on_gpu(low, kernel, reduction) if kernel is not None else False
+        on_gpu = kernel is not None and _reduced_on_gpu(low, kernel, reduction)
+        if kernel is not None:
+            where = (
+                "on the GPU, in the queue" if on_gpu else "by the host, which waits: no 'present' or 'data' names it"
+            )
+            low.explained += [(bound, f"{name} is reduced {where}") for name in reduction.variables]
         if on_gpu:
             queue = queue_of(kernel.form)
             listed = [gpu_variable(low, bound, name, reduction.span) for name in reduction.variables]

@@ -132,6 +132,23 @@ def test_xacc_examples_are_the_programs_bit_by_bit(app, brackets, ranks, program
     assert app == "laplace" or without_time(output(program, ranks)) == without_time(first)
 
 
+def test_where_reductions_are_is_explained(tmp_path):
+    nest = (
+        "#pragma xmp loop on t[i] reduction(+ : s)\n#pragma acc parallel loop {} reduction(+ : s)\n"
+        + NEST
+        + "s += a[i];\n"
+    )
+    (tmp_path / "a.c").write_text(
+        HEAD + "long f(long s) {\n" + nest.format("present(a, s)") + nest.format("") + "return s;}\n"
+    )
+    made = translate("--device", "emulated", "--explain", "--emit", tmp_path / "out", tmp_path / "a.c")
+    assert made.returncode == 0, made.stderr
+    assert "s is reduced on the GPU, in the queue" in made.stderr
+    assert "s is reduced by the host, which waits: no 'present' or 'data' names it" in made.stderr
+    text = (tmp_path / "out" / "a.c").read_text()
+    assert text.count("xacc_reduction(") == text.count("xmp_reduction(") == 1
+
+
 NEST = "  for (int i = 0; i < 8; i++) "
 REFUSED = {
     "parallel loop tile(4)": (NEST + "a[i] = 1;", "'tile' of 'parallel loop' is not translated for GPUs"),
