@@ -274,15 +274,16 @@ void neighbours(const std::string& name, int bytes, int block) {
   const Runs runs = strided(count, block, 2 * block);
   std::vector<char> a(4 * size, 1), b(4 * size, 2), out(2 * size, 3), in(2 * size, 4);
   const int ones[2] = {1, 1}, sizes[2] = {bytes, bytes};
-  const MPI_Aint apart[2] = {0, 2 * bytes}, flat[2] = {0, bytes};
+  const MPI_Aint typed_at[2] = {0, 2 * bytes}, flat_at[2] = {0, bytes};
   const MPI_Datatype typed[2] = {type, type}, plain[2] = {MPI_BYTE, MPI_BYTE};
   const auto nothing = [] {};
   const auto contiguous = [&] {
-    MPI_Neighbor_alltoallw(out.data(), sizes, flat, plain, in.data(), sizes, flat, plain, row);
+    MPI_Neighbor_alltoallw(out.data(), sizes, flat_at, plain, in.data(), sizes, flat_at, plain, row);
   };
   const double by_type =
-      2 * median_us([&] { MPI_Neighbor_alltoallw(a.data(), ones, apart, typed, b.data(), ones, apart, typed, row); },
-                    nothing);
+      2 *
+      median_us([&] { MPI_Neighbor_alltoallw(a.data(), ones, typed_at, typed, b.data(), ones, typed_at, typed, row); },
+                nothing);
   const double by_hand = 2 * median_us(
                                  [&] {
                                    for (std::size_t i = 0; i < 2; ++i)

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "known.hpp"
-#include "ring.hpp"
 
 namespace tasuki::mpi {
 
@@ -95,11 +94,5 @@ inline constexpr std::uint64_t kAgreedRanks = 0xffff, kExchangeRefused = 1 << 16
 struct Agreements {
   std::array<Agreement, 1000> all;
 };
-
-Channels& channels_from(int sender);  ///< in this rank's file
-Channels* channels_at(int receiver);  ///< in the receiver's; null if it cannot be mapped
-Agreements* agreements_of(int rank);  ///< null if its file cannot be mapped
-bool is_apart(int rank);              ///< that it has been tried often enough
-std::int64_t cache_bytes();           ///< of a processor's second cache
 
 }  // namespace tasuki::mpi

@@ -45,20 +45,20 @@ void complete_all(const std::vector<MPI_Request>& before, const std::vector<Mess
   }
 }
 
-// MPI does not see what is apart: the first of it that is complete; -1 if there is none. `open`: whether others are
-// not.
-int first_apart(const std::vector<Message*>& known, bool& open) {
+// MPI does not see what is outside of it: the first of it that is complete; -1 if there is none. `open`: whether others
+// are not.
+int first_outside_mpi(const std::vector<Message*>& known, bool& open) {
   open = false;
   for (std::size_t i = 0; i < known.size(); ++i) {
-    if (!apart(known[i])) continue;
-    if (!pending(known[i]) && apart(known[i])) return static_cast<int>(i);
-    open = open || apart(known[i]);
+    if (!outside_mpi(known[i])) continue;
+    if (!pending(known[i]) && outside_mpi(known[i])) return static_cast<int>(i);
+    open = open || outside_mpi(known[i]);
   }
   return -1;
 }
 
 // What is said of it before it is completed.
-[[maybe_unused]] void see_apart(Message& message, MPI_Status& status) {
+[[maybe_unused]] void see_outside_mpi(Message& message, MPI_Status& status) {
   set_empty(status);
   if (message.receives && message.active) finish_receive(message, status, false);
 }
@@ -70,7 +70,7 @@ void let_go_on() {
   PMPI_Iprobe(0, 0, session().own, &unused, MPI_STATUS_IGNORE);
 }
 
-void complete_apart(MPI_Request request, MPI_Status& status) {
+void complete_outside_mpi(MPI_Request request, MPI_Status& status) {
   set_empty(status);
   complete(request, status, false);
 }
@@ -82,7 +82,7 @@ HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
   const MPI_Request before = *request;
   Message* message = find_message(before);
   if (message == nullptr) return PMPI_Wait(request, status);
-  await_apart(message);
+  await_outside_mpi(message);
   MPI_Status own;
   const int result = PMPI_Wait(request, or_own(status, own));
   complete(before, *or_own(status, own), result != MPI_SUCCESS);
@@ -110,12 +110,12 @@ HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* status
   if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Waitall(count, requests, statuses);
   const auto known = find_messages(count, requests);
   if (known.empty()) return PMPI_Waitall(count, requests, statuses);
-  bool all_apart = true;
+  bool all_outside = true;
   for (std::size_t i = 0; i < known.size(); ++i) {
-    await_apart(known[i]);
-    all_apart = all_apart && (requests[i] == MPI_REQUEST_NULL || apart(known[i]));
+    await_outside_mpi(known[i]);
+    all_outside = all_outside && (requests[i] == MPI_REQUEST_NULL || outside_mpi(known[i]));
   }
-  if (all_apart) {
+  if (all_outside) {
     MPI_Status empty, unseen;
     set_empty(empty);
     for (int i = 0; i < count; ++i) {
@@ -158,9 +158,9 @@ HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
   bool open = false;
   int result = MPI_SUCCESS, flag = 0;
   do {
-    if (const int first = first_apart(known, open); first >= 0) {
+    if (const int first = first_outside_mpi(known, open); first >= 0) {
       *index = first;
-      complete_apart(requests[first], *or_own(status, own));
+      complete_outside_mpi(requests[first], *or_own(status, own));
       return MPI_SUCCESS;
     }
     if (!open) break;
@@ -180,10 +180,10 @@ HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* f
   const auto before = copied(requests, count);
   MPI_Status own;
   bool open = false;
-  if (const int first = first_apart(known, open); first >= 0) {
+  if (const int first = first_outside_mpi(known, open); first >= 0) {
     *index = first;
     *flag = 1;
-    complete_apart(requests[first], *or_own(status, own));
+    complete_outside_mpi(requests[first], *or_own(status, own));
     return MPI_SUCCESS;
   }
   if (open) let_go_on();
@@ -206,12 +206,12 @@ int some(Call call, bool waits, int count, MPI_Request* requests, int* number, i
   bool open = false;
   int result = MPI_SUCCESS;
   do {
-    if (first_apart(known, open) >= 0) {
+    if (first_outside_mpi(known, open) >= 0) {
       *number = 0;
       for (int i = 0; i < count; ++i) {
         Message* message = known[static_cast<std::size_t>(i)];
-        if (!apart(message) || pending(message) || !apart(message)) continue;
-        complete_apart(requests[i], all.data()[*number]);
+        if (!outside_mpi(message) || pending(message) || !outside_mpi(message)) continue;
+        complete_outside_mpi(requests[i], all.data()[*number]);
         indices[(*number)++] = i;
       }
       return MPI_SUCCESS;
@@ -286,10 +286,10 @@ HOOK int tasuki_MPI_Request_get_status_any(int count, const MPI_Request* request
   const auto known = find_messages(count, requests);
   MPI_Status own;
   bool open = false;
-  if (const int first = first_apart(known, open); first >= 0) {
+  if (const int first = first_outside_mpi(known, open); first >= 0) {
     *index = first;
     *flag = 1;
-    see_apart(*known[static_cast<std::size_t>(first)], *or_own(status, own));
+    see_outside_mpi(*known[static_cast<std::size_t>(first)], *or_own(status, own));
     return MPI_SUCCESS;
   }
   const int result = PMPI_Request_get_status_any(count, requests, index, flag, or_own(status, own));
@@ -306,12 +306,12 @@ HOOK int tasuki_MPI_Request_get_status_some(int count, const MPI_Request* reques
   const auto known = find_messages(count, requests);
   Statuses all(statuses, count);
   bool open = false;
-  if (first_apart(known, open) >= 0) {
+  if (first_outside_mpi(known, open) >= 0) {
     *number = 0;
     for (int i = 0; i < count; ++i) {
       Message* message = known[static_cast<std::size_t>(i)];
-      if (!apart(message) || pending(message) || !apart(message)) continue;
-      see_apart(*message, all.data()[*number]);
+      if (!outside_mpi(message) || pending(message) || !outside_mpi(message)) continue;
+      see_outside_mpi(*message, all.data()[*number]);
       indices[(*number)++] = i;
     }
     return MPI_SUCCESS;

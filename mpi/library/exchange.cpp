@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "report.hpp"
+#include "ring.hpp"
 #include "route.hpp"
 #include "session.hpp"
 
@@ -103,7 +104,7 @@ void Exchange::find_lanes() {
   PMPI_Topo_test(handle_, &topology);
   const bool grid = kind_ == Kind::neighbours && topology == MPI_CART;
   const bool crosses = grid && crossing() == Crossing::crosses;
-  apart_ = grid && crossing() == Crossing::unknown;
+  refused_ = grid && crossing() == Crossing::unknown;
   const auto add = [&](std::vector<Lane>& lanes, int peer, std::size_t block) {
     if (peer < 0) return;
     const int world = world_[index(peer)];
@@ -119,24 +120,24 @@ void Exchange::find_lanes() {
   }
 }
 
-// Finds all ranks and makes room for what they will send. False: not now, or never (`apart_`).
+// Finds all ranks and makes room for what they will send. False: not now, or never (`refused_`).
 bool Exchange::prepare() {
   const Counting counting;
   if (!counting.alone()) return false;
   if (!found_) find_lanes();
   found_ = true;
-  if (apart_) return refuse();
+  if (refused_) return refuse();
   bool all = true;
   const auto reaches = [&](int world) {
-    if (world < 0) apart_ = true;
+    if (world < 0) refused_ = true;
     if (world < 0 || agreements_of(world) != nullptr) return;
     all = false;
-    apart_ = apart_ || is_apart(world);
+    refused_ = refused_ || lacks_library(world);
   };
   reaches(world_.front());
   for (const Lane& lane : to_) reaches(lane.world);
   for (const Lane& lane : from_) reaches(lane.world);
-  if (apart_) return refuse();
+  if (refused_) return refuse();
   if (!all) return false;
   const auto share = static_cast<std::int64_t>(std::max<std::size_t>(from_.size(), 1));
   const std::int64_t capacity =
@@ -167,7 +168,7 @@ bool Exchange::prepare() {
 
 // Before this rank has agreed, or once the word says that one has refused.
 bool Exchange::refuse() {
-  apart_ = true;
+  refused_ = true;
   for (Channel* channel : own_channels_) channel->key.store(0, std::memory_order_release);
   own_channels_.clear();
   return false;
@@ -204,7 +205,7 @@ bool Exchange::agree() {
 bool Exchange::enter() {
   const std::int64_t call = calls_++;
   if (call >= begins_) return true;
-  if (apart_ || begins_ != std::numeric_limits<std::int64_t>::max()) return false;
+  if (refused_ || begins_ != std::numeric_limits<std::int64_t>::max()) return false;
   if (!prepared_ && !prepare()) return false;
   return agree();
 }

@@ -18,6 +18,7 @@
 #include "comms.hpp"
 #include "filling.hpp"
 #include "known.hpp"
+#include "peers.hpp"
 #include "scratch.hpp"
 
 namespace tasuki::mpi {
@@ -85,7 +86,7 @@ class Exchange {
   std::uint64_t key_;
   Kind kind_;
   Peers peers_;
-  bool found_ = false, prepared_ = false, apart_ = false, agreed_ = false;
+  bool found_ = false, prepared_ = false, refused_ = false, agreed_ = false;
   std::int64_t calls_ = 0;
   std::int64_t begins_ = std::numeric_limits<std::int64_t>::max();  // the first call that is not MPI's
   Agreement* agreement_ = nullptr;

@@ -158,7 +158,7 @@ bool pending(Message* message) {
   return message != nullptr && message->waiting && !arrived(*message);
 }
 
-void await_apart(Message* message) {
+void await_outside_mpi(Message* message) {
   if (!pending(message)) return;
   RankWait wait(message->standing->sender);
   constexpr int kSpins = 200;

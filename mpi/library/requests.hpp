@@ -88,13 +88,13 @@ inline bool is_receive(const Message* message) {
   return message != nullptr && message->receives;
 }
 /// Whether the message is started and is not MPI's: a send that is complete, or a receive whose slot has its bytes.
-inline bool apart(const Message* message) {
+inline bool outside_mpi(const Message* message) {
   return message != nullptr && (message->aside || message->waiting || message->withdrawn || message->in_slot);
 }
 /// Whether it is, and is not complete. A receive that the sender has declined is MPI's then.
 bool pending(Message* message);
 /// Waits until it is not pending. MPI goes on meanwhile: the sender may need it.
-void await_apart(Message* message);
+void await_outside_mpi(Message* message);
 /// The status of a send, and of a request that is not started.
 void set_empty(MPI_Status& status);
 /// MPI has completed the request that had this handle. `message` may be null.

@@ -11,18 +11,12 @@
 
 #include "comms.hpp"
 #include "known.hpp"
+#include "peers.hpp"
 
 namespace tasuki::mpi {
 
-struct Posting;     // in shared memory
-struct FillPrices;  // of one receiver
-
 /// Smaller messages are faster by MPI.
 inline constexpr std::int64_t kLeastShared = 256;
-
-void begin_ring();
-void end_ring();
-bool ring_runs();
 
 /// A message of this process that goes through the ring, from `take` to `fill`.
 struct Passage {
@@ -65,14 +59,7 @@ bool withdraw(Posting* posting);
 /// Waits for the bytes of a taken posting and unpacks them; returns how many. The posting ends.
 std::int64_t drain(Posting* posting, const Counted& what, void* buffer);
 
-// What standing.cpp needs of it: memory of each pair of ranks beside the ring, and the same ways of filling and
-// waiting.
-inline constexpr std::int64_t kStandingBytes = 8 << 20;
-std::byte* standing_from(int sender);  ///< in this rank's file
-std::byte* standing_at(int receiver);  ///< in the receiver's; null if it cannot be mapped
-bool looks(int sender);                ///< whether the sender maps this rank's file
-FillPrices& prices_of(int receiver);
-int own_rank();
+// The same ways of filling and waiting for other memory of a pair of ranks (standing.hpp).
 std::uint64_t key_of(const Comm& comm, int tag);
 /// Packs; `filled` is called with the bytes that are there.
 void fill(std::byte* to, FillPrices& prices, const Counted& what, const void* buffer,
@@ -80,22 +67,6 @@ void fill(std::byte* to, FillPrices& prices, const Counted& what, const void* bu
 /// Unpacks `bytes` bytes; `wait_for(n)` returns once n bytes are there.
 void drain(const std::byte* from, std::int64_t bytes, const Counted& what, void* buffer,
            const std::function<void(std::int64_t)>& wait_for);
-/// Whether a rank that finds nothing may look again before it gives its processor away.
-bool may_spin();
-void relax();
-
-/// A wait for another rank of the world, turn by turn. If it ends meanwhile, so does this program.
-class RankWait {
- public:
-  explicit RankWait(int rank) : rank_(rank) {}
-  void turn();
-
- private:
-  int rank_;
-  long turns_ = 0;
-  std::int64_t gone_ns_ = 0;
-};
-
 /// A message came that is not the one for which a posting was taken: ends the program.
 [[noreturn]] void order_lost();
 

@@ -91,7 +91,7 @@ void begin_session() {
   one.copy_ns = cached_copy_ns();
   begin_types();
   begin_report();
-  begin_ring();
+  begin_peers();
   if (ring_runs()) begin_comms();
   phase.store(Phase::runs, std::memory_order_release);
 }
@@ -102,7 +102,7 @@ void end_session() {
   end_report();
   phase.store(Phase::over, std::memory_order_release);
   end_comms();
-  end_ring();
+  end_peers();
   end_types();
   PMPI_Comm_free(&one.own);
 }

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERSION = (0x7461737569000005).to_bytes(8, "little")  # of the shared structures (mpi/library/ring.cpp)
+VERSION = (0x7461737569000005).to_bytes(8, "little")  # of the shared structures (mpi/library/peers.cpp)
 OTHER_ON_ODD = """
 if [ $((${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} % 2)) = 1 ]; then export LD_PRELOAD="$OTHER"; fi
 exec "$@"
