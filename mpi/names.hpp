@@ -43,6 +43,8 @@
   X(Unpack, 7)                      \
   X(Alltoallw, 9)                   \
   X(Neighbor_alltoallw, 9)          \
+  X(Ialltoallw, 10)                 \
+  X(Ineighbor_alltoallw, 10)        \
   X(Mprobe, 5)                      \
   X(Improbe, 6)                     \
   X(Cancel, 1)                      \
@@ -58,35 +60,41 @@
   X(Dist_graph_create_adjacent, 10) \
   TASUKI_MPI_COMPLETIONS(X)
 
-// Those that an MPI has only from version 4 on, with large counts: X(name, arguments) for MPI_name.
-#define TASUKI_MPI_LARGE_CALLS(X) \
-  X(Send_c, 6)                    \
-  X(Ssend_c, 6)                   \
-  X(Rsend_c, 6)                   \
-  X(Bsend_c, 6)                   \
-  X(Recv_c, 7)                    \
-  X(Mrecv_c, 5)                   \
-  X(Sendrecv_c, 12)               \
-  X(Sendrecv_replace_c, 9)        \
-  X(Isend_c, 7)                   \
-  X(Issend_c, 7)                  \
-  X(Irsend_c, 7)                  \
-  X(Ibsend_c, 7)                  \
-  X(Irecv_c, 7)                   \
-  X(Imrecv_c, 5)                  \
-  X(Send_init_c, 7)               \
-  X(Ssend_init_c, 7)              \
-  X(Rsend_init_c, 7)              \
-  X(Bsend_init_c, 7)              \
-  X(Recv_init_c, 7)               \
-  X(Pack_c, 7)                    \
-  X(Unpack_c, 7)                  \
-  X(Alltoallw_c, 9)               \
-  X(Neighbor_alltoallw_c, 9)      \
-  X(Isendrecv, 13)                \
-  X(Isendrecv_c, 13)              \
-  X(Isendrecv_replace, 10)        \
-  X(Isendrecv_replace_c, 10)      \
-  X(Request_get_status_all, 4)    \
-  X(Request_get_status_any, 5)    \
+// Those that an MPI has only from version 4 on, most of them with large counts: X(name, arguments) for MPI_name.
+#define TASUKI_MPI_LARGE_CALLS(X)  \
+  X(Send_c, 6)                     \
+  X(Ssend_c, 6)                    \
+  X(Rsend_c, 6)                    \
+  X(Bsend_c, 6)                    \
+  X(Recv_c, 7)                     \
+  X(Mrecv_c, 5)                    \
+  X(Sendrecv_c, 12)                \
+  X(Sendrecv_replace_c, 9)         \
+  X(Isend_c, 7)                    \
+  X(Issend_c, 7)                   \
+  X(Irsend_c, 7)                   \
+  X(Ibsend_c, 7)                   \
+  X(Irecv_c, 7)                    \
+  X(Imrecv_c, 5)                   \
+  X(Send_init_c, 7)                \
+  X(Ssend_init_c, 7)               \
+  X(Rsend_init_c, 7)               \
+  X(Bsend_init_c, 7)               \
+  X(Recv_init_c, 7)                \
+  X(Pack_c, 7)                     \
+  X(Unpack_c, 7)                   \
+  X(Alltoallw_c, 9)                \
+  X(Neighbor_alltoallw_c, 9)       \
+  X(Ialltoallw_c, 10)              \
+  X(Ineighbor_alltoallw_c, 10)     \
+  X(Alltoallw_init, 11)            \
+  X(Neighbor_alltoallw_init, 11)   \
+  X(Alltoallw_init_c, 11)          \
+  X(Neighbor_alltoallw_init_c, 11) \
+  X(Isendrecv, 13)                 \
+  X(Isendrecv_c, 13)               \
+  X(Isendrecv_replace, 10)         \
+  X(Isendrecv_replace_c, 10)       \
+  X(Request_get_status_all, 4)     \
+  X(Request_get_status_any, 5)     \
   X(Request_get_status_some, 5)

@@ -64,7 +64,7 @@ struct Counted {
   /// sender has waited for less than that for the receive to be posted, it has lost nothing.
   std::atomic<std::int32_t> ring_gain{0};
   Prices prices;  ///< once it is decided
-  Spelt spelt;    ///< if the route is `spelt`
+  Spelt spelt;    ///< if MPI is faster in its favourite spelling; no type else
   std::int64_t bytes() const { return layout.size(); }
   /// Unpacks `bytes` bytes from byte `begin` on, as of a message that is shorter than its receive allows.
   void unpack_part(const std::byte* packed, std::int64_t begin, std::int64_t bytes, std::byte* base) const;

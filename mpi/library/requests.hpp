@@ -68,6 +68,7 @@ struct Message {
   // Of a persistent send whose layout is not known, or is plain.
   std::int64_t count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;
+  std::shared_ptr<const void> arguments;  ///< of a collective: what MPI goes on reading
   // For the report.
   const char* call = nullptr;
   const void* caller = nullptr;

@@ -111,6 +111,7 @@ double mpi_packs(const void* buffer, std::int64_t count, MPI_Datatype type, std:
 }
 
 constexpr std::int64_t kWorthSpelling = 1024;  // bytes
+constexpr std::size_t kMostSpelt = 1024;       // blocks
 
 // What MPI's messages take longer than its MPI_Pack of the whole, on each side, measured. MPICH packs a part of an
 // element run by run; elements of one run, of which many follow each other, are not concerned. Open MPI packs and
@@ -138,7 +139,7 @@ Prices measure(const Counted& counted, const void* buffer, MPI_Datatype type, bo
   const double whole = mpi_packs(buffer, counted.count, type, out.data(), bytes + 64);
   mpi_pack_faster = whole < prices.own;
   prices.mpi = whole + partly_packed_ns(type_of(type).layout, counted.count);
-  if (session().spelling && bytes >= kWorthSpelling && counted.layout.blocks().size() <= 1024) {
+  if (session().spelling && bytes >= kWorthSpelling && counted.layout.blocks().size() <= kMostSpelt) {
     try {
       Spelt spelt = to_mpi(counted.layout, Spelling::favourite, counted.unit);
       prices.spelt = mpi_packs(buffer, spelt.count, spelt.type, out.data(), bytes + 64) +
@@ -151,12 +152,15 @@ Prices measure(const Counted& counted, const void* buffer, MPI_Datatype type, bo
   return prices;
 }
 
-constexpr double kWorthAnotherSpelling = 1.2;
+bool worth_spelling(const Prices& prices) {
+  constexpr double kGain = 1.2;
+  return session().spelling && prices.spelt > 0 && prices.mpi > kGain * prices.spelt;
+}
 
 Route cheapest(const Prices& prices, std::int64_t bytes) {
   Prices best = prices;
   Route route = Route::original;
-  if (session().spelling && prices.spelt > 0 && prices.mpi > kWorthAnotherSpelling * prices.spelt) {
+  if (worth_spelling(prices)) {
     best.mpi = prices.spelt;
     route = Route::spelt;
   }
@@ -197,11 +201,13 @@ void decide(Counted& counted, const void* buffer, MPI_Datatype type) {
     const std::scoped_lock lock(mutex);
     decided.emplace(counted.like, decision);
   }
-  if (decision.route == Route::spelt) {
+  // Also of what is packed: messages of collectives that end later are not.
+  const bool all_spelt = session().always && session().spelling && counted.layout.blocks().size() <= kMostSpelt;
+  if (decision.route == Route::spelt || worth_spelling(decision.prices) || all_spelt) {
     try {
       counted.spelt = to_mpi(counted.layout, Spelling::favourite, counted.unit);
     } catch (const std::exception&) {
-      decision.route = Route::original;
+      if (decision.route == Route::spelt) decision.route = Route::original;
     }
   }
   counted.prices = decision.prices;

@@ -245,6 +245,7 @@ bool loaded_mpi_has(const char* name) {
 #define TYPES_7 TYPES_6, W g
 #define TYPES_9 TYPES_7, W h, W i
 #define TYPES_10 TYPES_9, W j
+#define TYPES_11 TYPES_10, W k
 #define TYPES_12 TYPES_10, W k, W l
 #define TYPES_13 TYPES_12, W m
 #define VALUES_0
@@ -257,6 +258,7 @@ bool loaded_mpi_has(const char* name) {
 #define VALUES_7 VALUES_6, g
 #define VALUES_9 VALUES_7, h, i
 #define VALUES_10 VALUES_9, j
+#define VALUES_11 VALUES_10, k
 #define VALUES_12 VALUES_10, k, l
 #define VALUES_13 VALUES_12, m
 

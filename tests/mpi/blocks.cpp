@@ -1,8 +1,9 @@
 // Collectives that exchange blocks, in a program of MPI alone that writes down what it receives: MPI_Alltoallw and
 // MPI_Neighbor_alltoallw on grids with and without ends, random graphs with several edges between two ranks and to
 // oneself, and parts of the world, by random types and sizes. Each communicator is used several times, by turns with
-// others, and with messages on the way.
-//   mpi_blocks FILE communicators
+// others, and with messages on the way. `later`: by the forms of these calls that end later, of which several are open
+// at a time; persistent ones where the MPI has them, whose types are freed once they have been started.
+//   mpi_blocks FILE communicators [later]
 #include <mpi.h>
 
 #include <algorithm>
@@ -63,9 +64,11 @@ struct Side {
   }
   Side() = default;
   Side(Side&&) = default;
-  ~Side() {
+  ~Side() { free_types(); }
+  void free_types() {
     for (MPI_Datatype& type : types)
       if (type != MPI_INT) MPI_Type_free(&type);
+    types.clear();
   }
 };
 
@@ -85,6 +88,7 @@ struct Case {
   std::string name;
   Side sent, received;
   bool neighbours = true;
+  MPI_Request request = MPI_REQUEST_NULL;
 };
 
 // Sizes and forms of all edges are drawn by all ranks. An edge's number is its place in its receiver's list.
@@ -154,6 +158,68 @@ int call(Case& one) {
                        one.comm);
 }
 
+// Open MPI 5.0 does not keep the types of persistent collectives that the program frees.
+constexpr bool kKeepsTypes =
+#ifdef OPEN_MPI
+    false;
+#else
+    true;
+#endif
+constexpr bool kPersistent =
+#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
+    true;
+#else
+    false;
+#endif
+
+// Starts it. Half of the communicators have persistent requests.
+int start(Case& one, bool persistent) {
+  Side &sent = one.sent, &received = one.received;
+#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
+  if (persistent && one.request == MPI_REQUEST_NULL) {
+    const int status =
+        one.neighbours
+            ? MPI_Neighbor_alltoallw_init(sent.memory.data(), sent.counts.data(), sent.at.data(), sent.types.data(),
+                                          received.memory.data(), received.counts.data(), received.at.data(),
+                                          received.types.data(), one.comm, MPI_INFO_NULL, &one.request)
+            : MPI_Alltoallw_init(sent.memory.data(), sent.counts.data(), sent.small_at.data(), sent.types.data(),
+                                 received.memory.data(), received.counts.data(), received.small_at.data(),
+                                 received.types.data(), one.comm, MPI_INFO_NULL, &one.request);
+    if (status != MPI_SUCCESS) return status;
+  }
+#endif
+  if (persistent) return MPI_Start(&one.request);
+  if (one.neighbours)
+    return MPI_Ineighbor_alltoallw(sent.memory.data(), sent.counts.data(), sent.at.data(), sent.types.data(),
+                                   received.memory.data(), received.counts.data(), received.at.data(),
+                                   received.types.data(), one.comm, &one.request);
+  return MPI_Ialltoallw(sent.memory.data(), sent.counts.data(), sent.small_at.data(), sent.types.data(),
+                        received.memory.data(), received.counts.data(), received.small_at.data(), received.types.data(),
+                        one.comm, &one.request);
+}
+
+void fill(Case& one, int call) {
+  for (std::size_t at = 0; at < one.sent.memory.size(); ++at)
+    one.sent.memory[at] = 1'000'003 * (rank + 1) + 31 * call + static_cast<int>(at);
+  std::fill(one.received.memory.begin(), one.received.memory.end(), -1);
+}
+
+// All that are open end together with a message.
+int together(std::vector<Case>& cases, int call, bool persistent, MPI_Request message) {
+  std::vector<MPI_Request> open{message};
+  for (Case& one : cases) {
+    fill(one, call);
+    if (start(one, persistent) != MPI_SUCCESS) return MPI_ERR_OTHER;
+    open.push_back(one.request);
+  }
+  if (MPI_Waitall(static_cast<int>(open.size()), open.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS) return MPI_ERR_OTHER;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    cases[i].request = open[i + 1];
+    log(cases[i].name.c_str(), call, cases[i].received.memory);
+  }
+  return MPI_SUCCESS;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -163,6 +229,7 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   out = std::fopen((std::string(argv[1]) + "." + std::to_string(rank)).c_str(), "w");
   if (out == nullptr) return 2;
+  const bool later = argc > 3;
   const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
   std::vector<int> ahead(20'000, rank), behind(20'000, -1);
   for (int turn = 0; turn < std::atoi(argv[2]); ++turn) {
@@ -176,10 +243,22 @@ int main(int argc, char** argv) {
       MPI_Isend(ahead.data(), static_cast<int>(ahead.size()), MPI_INT, next, 5, MPI_COMM_WORLD, &request);
       if (i % 2 == 1)
         MPI_Recv(behind.data(), static_cast<int>(behind.size()), MPI_INT, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (later) {
+        const bool persistent = kPersistent && turn % 2 == 0;
+        MPI_Request message;
+        MPI_Irecv(behind.data(), i % 2 == 0 ? static_cast<int>(behind.size()) : 0, MPI_INT,
+                  i % 2 == 0 ? before : MPI_PROC_NULL, 5, MPI_COMM_WORLD, &message);
+        if (together(cases, i, persistent, message) != MPI_SUCCESS) return 3;
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (persistent && kKeepsTypes && i == 0)
+          for (Case& one : cases) {
+            one.sent.free_types();
+            one.received.free_types();
+          }
+        continue;
+      }
       for (Case& one : cases) {
-        for (std::size_t at = 0; at < one.sent.memory.size(); ++at)
-          one.sent.memory[at] = 1'000'003 * (rank + 1) + 31 * i + static_cast<int>(at);
-        std::fill(one.received.memory.begin(), one.received.memory.end(), -1);
+        fill(one, i);
         if (call(one) != MPI_SUCCESS) return 3;
         log(one.name.c_str(), i, one.received.memory);
       }
@@ -187,7 +266,10 @@ int main(int argc, char** argv) {
         MPI_Recv(behind.data(), static_cast<int>(behind.size()), MPI_INT, before, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
-    for (Case& one : cases) MPI_Comm_free(&one.comm);
+    for (Case& one : cases) {
+      if (one.request != MPI_REQUEST_NULL) MPI_Request_free(&one.request);
+      MPI_Comm_free(&one.comm);
+    }
   }
   std::fclose(out);
   return MPI_Finalize() == MPI_SUCCESS ? 0 : 1;
