@@ -1,8 +1,10 @@
 // What programs do wrong or seldom, in a program of MPI alone that writes down what it sees: types that are not
 // committed, freed types, handles that are used again, ten thousand live types, truncation, absolute addresses, no
-// process, to oneself, threads, a fork.
-//   mpi_oddities FILE [fork]
+// process, to oneself, types that reach over more than 2 GiB, threads, a fork. `large` (5 GB of memory): a message of
+// more than 2 GiB, too.
+//   mpi_oddities FILE [fork] [large]
 #include <mpi.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +50,106 @@ MPI_Datatype every(int stride, int count) {
   MPI_Type_vector(count, 1, stride, MPI_INT, &type);
   MPI_Type_commit(&type);
   return type;
+}
+
+// Memory of which only what is used exists.
+class Sparse {
+ public:
+  explicit Sparse(std::int64_t bytes)
+      : bytes_(static_cast<std::size_t>(bytes)),
+        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    if (memory_ == MAP_FAILED) std::exit(4);
+  }
+  Sparse(const Sparse&) = delete;
+  Sparse& operator=(const Sparse&) = delete;
+  ~Sparse() { munmap(memory_, bytes_); }
+  char* at(std::int64_t byte) const { return static_cast<char*>(memory_) + byte; }
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+// Three blocks of 300 ints, every other one, 3 GB from each other, in five spellings.
+void reach_far(int other) {
+  constexpr std::int64_t kDistance = 3'000'000'008;
+  constexpr int kInts = 600;
+  const Sparse from(2 * kDistance + 4096), to(2 * kDistance + 4096);
+  const MPI_Datatype block = every(2, kInts / 2);
+  struct Far {
+    MPI_Datatype type;
+    int count;
+  };
+  std::vector<Far> all(4);
+  const MPI_Aint places[3] = {0, kDistance, 2 * kDistance};
+  const int ones[3] = {1, 1, 1};
+  const MPI_Datatype blocks[3] = {block, block, block};
+  MPI_Type_create_hvector(3, 1, kDistance, block, &all[0].type);
+  MPI_Type_create_resized(block, 0, kDistance, &all[1].type);
+  MPI_Type_create_struct(3, ones, places, blocks, &all[2].type);
+  MPI_Type_create_hindexed_block(3, 1, places, block, &all[3].type);
+  for (Far& one : all) one.count = 1;
+  all[1].count = 3;
+#if MPI_VERSION >= 4
+  all.push_back({MPI_DATATYPE_NULL, 1});
+  MPI_Type_create_hvector_c(3, 1, kDistance, block, &all.back().type);
+#endif
+  for (Far& one : all) MPI_Type_commit(&one.type);
+  for (std::size_t turn = 0; turn < 3 * all.size(); ++turn) {
+    const Far &out_type = all[turn % all.size()], &in_type = all[(turn / 2 + 1) % all.size()];
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < kInts; ++j) {
+        const int value = 10'000 * static_cast<int>(turn) + 1000 * (i + 1) + j + 7 * rank;
+        std::memcpy(from.at(i * kDistance + 4 * j), &value, sizeof value);
+        std::memset(to.at(i * kDistance + 4 * j), 1, sizeof value);
+      }
+    MPI_Request request;
+    MPI_Irecv(to.at(0), in_type.count, in_type.type, other, 12, MPI_COMM_WORLD, &request);
+    const int sent = MPI_Send(from.at(0), out_type.count, out_type.type, other, 12, MPI_COMM_WORLD);
+    MPI_Status status;
+    const int received = MPI_Wait(&request, &status);
+    int elements = 0;
+    MPI_Get_elements(&status, MPI_INT, &elements);
+    std::vector<int> seen(3 * kInts);
+    for (int i = 0; i < 3; ++i)
+      std::memcpy(&seen[static_cast<std::size_t>(i * kInts)], to.at(i * kDistance), 4 * kInts);
+    log("3 GB from each other", sent == MPI_SUCCESS ? received : sent, seen);
+    std::fprintf(out, "%d elements\n", elements);
+  }
+  for (Far& one : all) MPI_Type_free(&one.type);
+  MPI_Datatype freed = block;
+  MPI_Type_free(&freed);
+#if MPI_VERSION >= 4
+  MPI_Datatype empty;
+  MPI_Type_contiguous(0, MPI_INT, &empty);
+  MPI_Type_commit(&empty);
+  MPI_Status status;
+  log("3e9 empty elements",
+      MPI_Sendrecv_c(from.at(0), 3'000'000'000, empty, other, 13, to.at(0), 3'000'000'000, empty, other, 13,
+                     MPI_COMM_WORLD, &status),
+      {});
+  MPI_Type_free(&empty);
+#endif
+}
+
+// From rank 0 to rank 1, in blocks of 4096 bytes with gaps of 8.
+void send_large() {
+  constexpr int kBlocks = 540'000, kBlock = 4096, kStride = 4104;
+  static_assert(static_cast<std::int64_t>(kBlocks) * kBlock > std::int64_t{1} << 31);
+  const Sparse memory(static_cast<std::int64_t>(kBlocks) * kStride);
+  MPI_Datatype type;
+  MPI_Type_create_hvector(kBlocks, kBlock, kStride, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; rank == 0 && i < kBlocks; ++i)
+    std::memset(memory.at(i * kStride), static_cast<int>(i % 251), kBlock);
+  const int status = rank == 0 ? MPI_Send(memory.at(0), 1, type, 1, 14, MPI_COMM_WORLD)
+                               : MPI_Recv(memory.at(0), 1, type, 0, 14, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (std::int64_t i = 0; i < kBlocks; ++i)
+    for (int j = 0; j < kStride && i * kStride + j < static_cast<std::int64_t>(kBlocks) * kStride; ++j)
+      wrong += memory.at(i * kStride)[j] != static_cast<char>(j < kBlock ? i % 251 : 0);
+  std::fprintf(out, "more than 2 GiB: class %d, %lld bytes wrong\n", class_of(status), static_cast<long long>(wrong));
+  MPI_Type_free(&type);
 }
 
 }  // namespace
@@ -155,6 +257,9 @@ int main(int argc, char** argv) {
     for (MPI_Request& one : both) MPI_Request_free(&one);
     MPI_Type_free(&overlapping);
   }
+
+  reach_far(other);
+  if (argc > 3 && std::strcmp(argv[3], "large") == 0) send_large();
 
   // Two threads, each with its own tag.
   if (provided == MPI_THREAD_MULTIPLE) {
