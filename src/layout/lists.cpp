@@ -2,6 +2,7 @@
 #include "layout/lists.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -20,13 +21,33 @@ constexpr std::int64_t kLeastBlock = 2;  // bytes: runs are not cut into smaller
 constexpr std::int64_t kFewCopies = 4;   // fewer stay as they are
 
 // Whether offsets are a stride apart.
-bool regular(std::span<const std::int64_t> offsets) {
-  for (std::size_t i = 2; i < offsets.size(); ++i)
+bool regular(const GrowingOffsets& offsets) {
+  for (std::int64_t i = 2; i < offsets.size(); ++i)
     if (offsets[i] - offsets[i - 1] != offsets[1] - offsets[0]) return false;
   return true;
 }
 
 }  // namespace
+
+void GrowingOffsets::push_back(std::int64_t offset) {
+  using Near = std::numeric_limits<std::int32_t>;
+  if (empty()) first_ = offset;
+  std::int64_t away = 0;
+  const bool near =
+      far_.empty() && !__builtin_sub_overflow(offset, first_, &away) && away >= Near::min() && away <= Near::max();
+  if (near) return near_.push_back(static_cast<std::int32_t>(away));
+  for (const std::int32_t one : near_) far_.push_back(first_ + one);
+  near_.clear();
+  far_.push_back(offset);
+}
+
+std::vector<std::int64_t> GrowingOffsets::take() {
+  std::vector<std::int64_t> relative;
+  relative.reserve(static_cast<std::size_t>(size()));
+  for (; !near_.empty(); near_.pop_front()) relative.push_back(near_.front());
+  for (; !far_.empty(); far_.pop_front()) relative.push_back(far_.front() - first_);
+  return relative;
+}
 
 // Takes the copy if it consists of steps like those that are there.
 bool ListMaker::take(const StridedCopy& copy) {
@@ -67,30 +88,27 @@ bool ListMaker::fits(const StridedCopy& step) {
   if (unit < kLeastBlock || std::max(longest_, step.block) / unit > kFewSteps) return false;
   for (auto* offsets : {&src_, &dst_}) {
     if (unit == step_.block) break;
-    std::vector<std::int64_t> cut;
-    for (const std::int64_t offset : *offsets)
-      for (std::int64_t done = 0; done < step_.block; done += unit) cut.push_back(offset + done);
+    GrowingOffsets cut;
+    for (std::int64_t i = 0; i < offsets->size(); ++i)
+      for (std::int64_t done = 0; done < step_.block; done += unit) cut.push_back((*offsets)[i] + done);
     *offsets = std::move(cut);
   }
   step_.block = unit;
   return true;
 }
 
-StridedCopy ListMaker::listed() const {
+// Takes the offsets: long lists need not be there in all forms at once.
+StridedCopy ListMaker::listed() {
   StridedCopy copy = step_;
   std::copy_backward(step_.dims.begin(), step_.dims.end() - 1, copy.dims.end());
-  copy.dims[0] = {std::ssize(src_), 0, 0};
+  copy.dims[0] = {src_.size(), 0, 0};
   ++copy.ndims;
-  const auto settle = [](const std::vector<std::int64_t>& offsets, std::int64_t& offset, std::int64_t& stride,
-                         OffsetList& list) {
+  const auto settle = [](GrowingOffsets& offsets, std::int64_t& offset, std::int64_t& stride, OffsetList& list) {
     offset = offsets.front();
-    if (regular(offsets)) {
+    if (regular(offsets))
       stride = offsets[1] - offsets[0];
-      return;
-    }
-    std::vector<std::int64_t> relative(offsets);
-    for (std::int64_t& one : relative) one -= offset;
-    list = OffsetList(relative);
+    else
+      list = OffsetList(offsets.take());
   };
   settle(src_, copy.src_offset, copy.dims[0].src_stride, copy.src_list);
   settle(dst_, copy.dst_offset, copy.dims[0].dst_stride, copy.dst_list);
@@ -105,8 +123,8 @@ void ListMaker::close() {
     all_.push_back(listed());
   count_ = 0;
   few_.clear();
-  src_.clear();
-  dst_.clear();
+  src_ = {};
+  dst_ = {};
 }
 
 void ListMaker::add(std::span<const StridedCopy> copies) {

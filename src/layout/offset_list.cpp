@@ -1,33 +1,43 @@
-// OffsetList: numbers of 32 or 64 bits that its copies share.
+// OffsetList: numbers of 32 or 64 bits that its copies share. One piece of memory has them and what is known of them.
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <new>
 #include <vector>
 
 #include "tasuki/strided_copy.hpp"
 
 namespace tasuki {
 
+// The numbers follow it.
 struct OffsetList::Numbers {
-  std::int64_t holders = 1;  // counted atomically: a plan may be copied and dropped wherever its ranks run
-  std::vector<std::int32_t> narrow;
-  std::vector<std::int64_t> wide;
   std::int64_t least = 0;
   std::int64_t most = 0;
+  std::int64_t size = 0;
+  std::int32_t holders = 1;  // counted atomically: a plan may be copied and dropped wherever its ranks run
+  std::int32_t width = 0;    // bytes of a number
+
+  template <class Number>
+  Number* numbers() {
+    return reinterpret_cast<Number*>(this + 1);
+  }
+  std::size_t bytes() const { return sizeof(Numbers) + static_cast<std::size_t>(size * width); }
 };
 
 OffsetList::OffsetList(std::span<const std::int64_t> offsets) {
   if (offsets.empty()) return;
   const auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
-  numbers_ = new Numbers;
-  numbers_->least = *least;
-  numbers_->most = *most;
   using Narrow = std::numeric_limits<std::int32_t>;
-  if (*least < Narrow::min() || *most > Narrow::max()) {
-    numbers_->wide.assign(offsets.begin(), offsets.end());
+  const bool narrow = *least >= Narrow::min() && *most <= Narrow::max();
+  const std::int32_t width = narrow ? sizeof(std::int32_t) : sizeof(std::int64_t);
+  void* memory = ::operator new(sizeof(Numbers) + offsets.size() * static_cast<std::size_t>(width));
+  numbers_ = new (memory) Numbers{*least, *most, std::ssize(offsets), 1, width};
+  if (!narrow) {
+    std::ranges::copy(offsets, numbers_->numbers<std::int64_t>());
     return;
   }
-  numbers_->narrow.reserve(offsets.size());
-  for (const std::int64_t offset : offsets) numbers_->narrow.push_back(static_cast<std::int32_t>(offset));
+  std::ranges::transform(offsets, numbers_->numbers<std::int32_t>(),
+                         [](std::int64_t offset) { return static_cast<std::int32_t>(offset); });
 }
 
 void OffsetList::hold() const noexcept {
@@ -35,17 +45,16 @@ void OffsetList::hold() const noexcept {
 }
 
 void OffsetList::drop() noexcept {
-  if (__atomic_sub_fetch(&numbers_->holders, 1, __ATOMIC_ACQ_REL) == 0) delete numbers_;
+  if (__atomic_sub_fetch(&numbers_->holders, 1, __ATOMIC_ACQ_REL) == 0) ::operator delete(numbers_);
 }
 
 std::int64_t OffsetList::size() const {
-  if (numbers_ == nullptr) return 0;
-  return std::ssize(numbers_->narrow) + std::ssize(numbers_->wide);
+  return numbers_ == nullptr ? 0 : numbers_->size;
 }
 
 std::int64_t OffsetList::operator[](std::int64_t i) const {
-  const auto at = static_cast<std::size_t>(i);
-  return numbers_->wide.empty() ? numbers_->narrow[at] : numbers_->wide[at];
+  return numbers_->width == sizeof(std::int32_t) ? numbers_->numbers<std::int32_t>()[i]
+                                                 : numbers_->numbers<std::int64_t>()[i];
 }
 
 std::int64_t OffsetList::least() const {
@@ -57,11 +66,11 @@ std::int64_t OffsetList::most() const {
 }
 
 const std::int32_t* OffsetList::narrow() const {
-  return numbers_ == nullptr || numbers_->narrow.empty() ? nullptr : numbers_->narrow.data();
+  return numbers_ == nullptr || numbers_->width != sizeof(std::int32_t) ? nullptr : numbers_->numbers<std::int32_t>();
 }
 
 const std::int64_t* OffsetList::wide() const {
-  return numbers_ == nullptr || numbers_->wide.empty() ? nullptr : numbers_->wide.data();
+  return numbers_ == nullptr || numbers_->width != sizeof(std::int64_t) ? nullptr : numbers_->numbers<std::int64_t>();
 }
 
 OffsetList OffsetList::part(std::int64_t begin, std::int64_t end) const {
@@ -73,13 +82,12 @@ OffsetList OffsetList::part(std::int64_t begin, std::int64_t end) const {
 }
 
 std::int64_t OffsetList::bytes() const {
-  if (numbers_ == nullptr) return 0;
-  return static_cast<std::int64_t>(sizeof(Numbers) + numbers_->narrow.capacity() * sizeof(std::int32_t) +
-                                   numbers_->wide.capacity() * sizeof(std::int64_t));
+  return numbers_ == nullptr ? 0 : static_cast<std::int64_t>(numbers_->bytes());
 }
 
 bool OffsetList::equals(const OffsetList& other) const {
-  return numbers_->narrow == other.numbers_->narrow && numbers_->wide == other.numbers_->wide;
+  return numbers_->size == other.numbers_->size && numbers_->width == other.numbers_->width &&
+         std::memcmp(numbers_ + 1, other.numbers_ + 1, static_cast<std::size_t>(size() * numbers_->width)) == 0;
 }
 
 }  // namespace tasuki

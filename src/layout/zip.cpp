@@ -1,4 +1,5 @@
-// Zips two layouts: cuts both into nests of equal size, refines each pair to common strides, and folds the result.
+// Zips two layouts, or two lists of elements: cuts both into nests of equal size, refines each pair to common strides,
+// and folds the result.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -6,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "layout/elements.hpp"
 #include "layout/lists.hpp"
 #include "layout/normalise.hpp"
 #include "tasuki/error.hpp"
@@ -105,10 +107,11 @@ bool refine(const Block& src, const Block& dst, Fold& fold) {
   return true;
 }
 
+constexpr std::int64_t kMuch = 1024;
+
 // Calls `take(copies)` for what is settled, each time that it is much.
 template <class Take>
 std::vector<StridedCopy> zipped(const Layout& src, const Layout& dst, const Take& take) {
-  constexpr std::int64_t kMuch = 1024;
   if (src.size() != dst.size())
     throw Error(fmt::format("zip: the source ({}) names {} bytes and the destination ({}) {}; they must be equal",
                             src.describe(), src.size(), dst.describe(), dst.size()));
@@ -133,13 +136,77 @@ std::vector<StridedCopy> zipped(const Layout& src, const Layout& dst, const Take
   return fold.finish();
 }
 
+// Walks through the runs of a list.
+class Walk {
+ public:
+  explicit Walk(const CellList& cells) : cells_(cells) { enter(); }
+  bool ended() const { return run_ == cells_.kept_runs(); }
+  std::int64_t cell() const { return left_.begin; }
+  std::int64_t left() const { return left_.count; }  // in the run
+  void advance(std::int64_t count) {
+    left_.begin += count;
+    left_.count -= count;
+    if (left_.count > 0) return;
+    ++run_;
+    enter();
+  }
+
+ private:
+  void enter() {
+    if (!ended()) left_ = cells_.kept_run(run_);
+  }
+  const CellList& cells_;
+  std::int64_t run_ = 0;
+  CellRun left_;
+};
+
+// Lists of equally large elements are taken in step: the bytes come in the order of the layouts' sequences, so what
+// they fold to is the same.
+template <class Take>
+std::vector<StridedCopy> zipped(const Elements& src, const Elements& dst, const Take& take) {
+  const bool in_step =
+      src.listed() && dst.listed() && src.size() == dst.size() && src.element().size() == dst.element().size();
+  if (!in_step) return zipped(src.layout(), dst.layout(), take);
+  if (src.size() == 0) return {};
+  const std::vector<StridedCopy> element = zip(src.element(), dst.element());
+  const std::int64_t from_extent = src.element().extent();
+  const std::int64_t to_extent = dst.element().extent();
+  Fold fold("zip");
+  const auto add = [&](const Fold::Offsets& at) {
+    for (const StridedCopy& copy : element) {
+      std::array<Fold::Step, kMaxDims> steps;
+      const auto dims = static_cast<std::size_t>(copy.ndims);
+      for (std::size_t d = 0; d < dims; ++d)
+        steps[d] = {copy.dims[d].count, {copy.dims[d].src_stride, copy.dims[d].dst_stride}};
+      fold.nest({at[0] + copy.src_offset, at[1] + copy.dst_offset}, copy.block, {steps.data(), dims});
+    }
+  };
+  Walk from(src.cells());
+  Walk to(dst.cells());
+  while (!from.ended()) {
+    const std::int64_t count = std::min(from.left(), to.left());
+    const Fold::Offsets at{src.offset() + from.cell() * from_extent, dst.offset() + to.cell() * to_extent};
+    fold.repeat({count, {from_extent, to_extent}}, [&](const Fold::Offsets& moved) {
+      add({at[0] + moved[0], at[1] + moved[1]});
+    });
+    from.advance(count);
+    to.advance(count);
+    if (fold.settled() >= kMuch) take(fold);
+  }
+  return fold.finish();
+}
+
 }  // namespace
 
 std::vector<StridedCopy> zip(const Layout& src, const Layout& dst) {
   return zipped(src, dst, [](const Fold&) {});
 }
 
-std::vector<StridedCopy> zip_with_lists(const Layout& src, const Layout& dst) {
+std::vector<StridedCopy> zip(const Elements& src, const Elements& dst) {
+  return zipped(src, dst, [](const Fold&) {});
+}
+
+std::vector<StridedCopy> zip_with_lists(const Elements& src, const Elements& dst) {
   ListMaker lists;
   const auto rest = zipped(src, dst, [&](Fold& fold) { lists.add(fold.take_settled()); });
   lists.add(rest);

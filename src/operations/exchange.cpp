@@ -8,10 +8,13 @@ namespace tasuki {
 
 Exchange::Exchange(const Context& context, const std::vector<ExchangeField>& fields,
                    const std::vector<ExchangeEntry>& entries, const ExchangeOptions& options) {
-  ExchangeOfRank shape(context.rank(), {fields.begin(), fields.end()}, entries, options.reverse, options.op);
   std::vector<const void*> memory;
   for (const ExchangeField& field : fields) memory.push_back(field.base);
-  state_ = std::make_shared<State>(context, description_of(context, shape, memory), options);
+  const auto described = [&] {  // the lists in the shape are gone when memory is allocated for what moves
+    ExchangeOfRank shape(context.rank(), {fields.begin(), fields.end()}, entries, options.reverse, options.op);
+    return description_of(context, shape, memory);
+  };
+  state_ = std::make_shared<State>(context, described(), options);
 }
 
 }  // namespace tasuki

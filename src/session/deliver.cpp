@@ -8,6 +8,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "session/collective.hpp"
 #include "session/mpi.hpp"
@@ -27,9 +28,9 @@ constexpr int kTag = 3;
 // ends all messages have been found, so no more come.
 class Delivery {
  public:
-  Delivery(MPI_Comm comm, std::span<const int> receivers, std::span<const std::string> texts)
+  Delivery(MPI_Comm comm, std::span<const int> receivers, std::vector<std::string> texts)
       : comm_(comm), flight_(std::make_unique<Flight>()) {
-    flight_->out.assign(texts.begin(), texts.end());
+    flight_->out = std::move(texts);
     flight_->sends.assign(receivers.size(), MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < receivers.size(); ++i) {
       const std::string& text = flight_->out[i];
@@ -102,9 +103,9 @@ class Delivery {
   bool over_ = false;
 };
 
-Letters between_processes(Runtime& runtime, std::span<const int> receivers, std::span<const std::string> texts,
+Letters between_processes(Runtime& runtime, std::span<const int> receivers, std::vector<std::string> texts,
                           const std::string& doing) {
-  Delivery delivery(runtime.communicator().mpi(), receivers, texts);
+  Delivery delivery(runtime.communicator().mpi(), receivers, std::move(texts));
   try {
     wait_until(
         runtime, runtime.everyone(), [&] { return delivery.ended(); },
@@ -163,7 +164,7 @@ Letters deliver(Runtime& runtime, Attempt& attempt, const std::string& operation
   if (attempt.failing()) receivers = {};
   runtime.refuse_if_failed(what);
   Letters letters = runtime.communicator().threads() ? between_threads(runtime, receivers, texts, what)
-                                                     : between_processes(runtime, receivers, texts, what);
+                                                     : between_processes(runtime, receivers, std::move(texts), what);
   (void)attempt.combine(operation, {}, what);
   std::ranges::stable_sort(letters, {}, &Letters::value_type::first);
   return letters;

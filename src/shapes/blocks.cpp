@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "layout/lists.hpp"
 #include "planner/planner.hpp"
 #include "tasuki/strided_copy.hpp"
 

@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "layout/elements.hpp"
 #include "protocols/move.hpp"
-#include "tasuki/layout.hpp"
 
 namespace tasuki {
 
 /// What a rank sends to one rank, or receives from one.
 struct PeerBlock {
-  int rank = -1;              ///< -1: nobody
-  std::int64_t number = 0;    ///< by which the user knows it; ascending in a list
-  std::vector<Layout> parts;  ///< one for each part of `BlockMoves`, relative to the part's buffer
+  int rank = -1;                ///< -1: nobody
+  std::int64_t number = 0;      ///< by which the user knows it; ascending in a list
+  std::vector<Elements> parts;  ///< one for each part of `BlockMoves`, relative to the part's buffer
 };
 
 /// The blocks of a rank. Those that it sends to a rank belong to those that this rank receives from it, in their order.
@@ -56,7 +56,7 @@ struct BlockMoves {
   bool lists = false;  ///< irregular runs become copies with lists, which host memory may have
 
   /// The moves that leave or reach the rank. `blocks_of` is asked for the rank's own blocks and for those of the ranks
-  /// that it names; all fit together. Throws `Error` if a block that is received names a byte twice.
+  /// that it names; all fit together. Throws `Error` if a layout that is received names a byte twice; lists do not.
   std::vector<Move> of(int rank, const std::function<const PeerBlocks&(int rank)>& blocks_of) const;
 };
 

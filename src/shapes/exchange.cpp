@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "layout/elements.hpp"
 #include "layout/sequence.hpp"
 #include "shapes/enumerators.hpp"
 #include "tasuki/error.hpp"
@@ -23,20 +25,6 @@ using Entries = std::vector<ExchangeEntry>;
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
-}
-
-// The bytes of cells: runs of cells that follow each other become one block.
-Layout layout_of(const Cells& field, std::span<const std::int64_t> cells) {
-  std::vector<std::int64_t> lengths, begins;
-  for (const std::int64_t cell : cells) {
-    if (!begins.empty() && begins.back() + lengths.back() == cell) {
-      ++lengths.back();
-    } else {
-      begins.push_back(cell);
-      lengths.push_back(1);
-    }
-  }
-  return Layout::indexed(lengths, begins, field.cell);
 }
 
 bool whole_numbers(const Layout& layout, DType dtype) {
@@ -65,18 +53,32 @@ std::string complaint_about(const Cells& field, bool reverse, ReduceOp op) {
   return {};
 }
 
-// A cell in a list, and the entry that has the list.
-struct Listed {
-  std::int64_t cell = 0;
-  std::size_t entry = 0;
-};
-
-std::vector<Listed> listed(const Entries& entries, std::vector<std::int64_t> ExchangeEntry::*list) {
-  std::vector<Listed> all;
-  for (std::size_t e = 0; e < entries.size(); ++e)
-    for (const std::int64_t cell : entries[e].*list) all.push_back({cell, e});
-  std::ranges::stable_sort(all, {}, &Listed::cell);
+std::vector<std::int64_t> sorted(const Entries& entries, std::vector<std::int64_t> ExchangeEntry::*list) {
+  std::size_t cells = 0;
+  for (const ExchangeEntry& entry : entries) cells += (entry.*list).size();
+  std::vector<std::int64_t> all;
+  all.reserve(cells);
+  for (const ExchangeEntry& entry : entries) all.insert(all.end(), (entry.*list).begin(), (entry.*list).end());
+  std::ranges::sort(all);
   return all;
+}
+
+// The entries whose lists have the cell, once for each time.
+std::vector<std::size_t> entries_with(std::int64_t cell, const Entries& entries,
+                                      std::vector<std::int64_t> ExchangeEntry::*list) {
+  std::vector<std::size_t> found;
+  for (std::size_t e = 0; e < entries.size(); ++e)
+    found.insert(found.end(), static_cast<std::size_t>(std::ranges::count(entries[e].*list, cell)), e);
+  return found;
+}
+
+// A cell that is in both lists, which are sorted.
+std::optional<std::int64_t> in_both(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    if (a[i] == b[k]) return a[i];
+    ++(a[i] < b[k] ? i : k);
+  }
+  return {};
 }
 
 std::string complaint_about_cells(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
@@ -89,48 +91,55 @@ std::string complaint_about_cells(const std::vector<Cells>& fields, const Entrie
                              (*list)[i], i, least.name,
                              least.count < 0 ? "any number of" : std::to_string(least.count));
   }
-  const std::vector<Listed> received = listed(entries, &ExchangeEntry::receive);
-  for (std::size_t i = 1; i < received.size(); ++i)
-    if (received[i - 1].cell == received[i].cell)
-      return fmt::format("cell {} is received twice: in entry {} and in entry {}", received[i].cell,
-                         received[i - 1].entry, received[i].entry);
-  const std::vector<Listed> sent = listed(entries, &ExchangeEntry::send);
-  auto ghost = received.begin();
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    while (ghost != received.end() && ghost->cell < sent[i].cell) ++ghost;
-    if (ghost != received.end() && ghost->cell == sent[i].cell)
-      return fmt::format("cell {} is received (entry {}), but also sent (entry {}); a rank sends what it owns",
-                         sent[i].cell, ghost->entry, sent[i].entry);
-    if (reverse && i > 0 && sent[i - 1].cell == sent[i].cell && sent[i - 1].entry == sent[i].entry)
+  const std::vector<std::int64_t> received = sorted(entries, &ExchangeEntry::receive);
+  if (const auto twice = std::ranges::adjacent_find(received); twice != received.end()) {
+    const auto with = entries_with(*twice, entries, &ExchangeEntry::receive);
+    return fmt::format("cell {} is received twice: in entry {} and in entry {}", *twice, with[0], with[1]);
+  }
+  const std::vector<std::int64_t> sent = sorted(entries, &ExchangeEntry::send);
+  if (const auto both = in_both(sent, received))
+    return fmt::format("cell {} is received (entry {}), but also sent (entry {}); a rank sends what it owns", *both,
+                       entries_with(*both, entries, &ExchangeEntry::receive)[0],
+                       entries_with(*both, entries, &ExchangeEntry::send)[0]);
+  if (!reverse || std::ranges::adjacent_find(sent) == sent.end()) return {};
+  for (std::size_t e = 0; e < entries.size(); ++e) {
+    std::vector<std::int64_t> cells = entries[e].send;
+    std::ranges::sort(cells);
+    if (const auto twice = std::ranges::adjacent_find(cells); twice != cells.end())
       return fmt::format(
           "entry {}: 'send' names cell {} twice, which reverse would combine twice in one message; name it in another "
           "entry for the same rank",
-          sent[i].entry, sent[i].cell);
+          e, *twice);
   }
   return {};
 }
 
 // The cells of the entries' lists, numbered in the order in which they come first.
-std::vector<std::vector<std::int64_t>> numbered_anew(const Entries& entries,
-                                                     std::vector<std::int64_t> ExchangeEntry::*list) {
-  const bool again = list == &ExchangeEntry::send;            // a cell may come: ghosts are received once
-  std::vector<std::pair<std::int64_t, std::int64_t>> places;  // each cell, and its place in all lists together
-  for (const ExchangeEntry& entry : entries)
-    for (const std::int64_t cell : entry.*list) places.emplace_back(cell, std::ssize(places));
-  if (again) std::ranges::sort(places);
-  std::vector<std::int64_t> first(places.size());  // the place at which the cell of a place comes first
-  for (std::size_t i = 0; i < places.size(); ++i)
-    first[at(places[i].second)] =
-        i > 0 && places[i - 1].first == places[i].first ? first[at(places[i - 1].second)] : places[i].second;
-  std::vector<std::int64_t> numbers(places.size());
+std::vector<CellList> numbered_anew(const Entries& entries, std::vector<std::int64_t> ExchangeEntry::*list) {
+  std::vector<std::int64_t> numbers;
+  // Ghosts are received once. A cell may be sent several times.
+  if (list == &ExchangeEntry::send) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> places;  // each cell, and its place in all lists together
+    for (const ExchangeEntry& entry : entries)
+      for (const std::int64_t cell : entry.*list) places.emplace_back(cell, std::ssize(places));
+    std::ranges::sort(places);
+    numbers.resize(places.size());  // at first: the place at which the cell of a place comes first
+    for (std::size_t i = 0; i < places.size(); ++i)
+      numbers[at(places[i].second)] =
+          i > 0 && places[i - 1].first == places[i].first ? numbers[at(places[i - 1].second)] : places[i].second;
+  }
   std::int64_t next = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] = first[i] == static_cast<std::int64_t>(i) ? next++ : numbers[at(first[i])];
-  std::vector<std::vector<std::int64_t>> anew;
-  auto number = numbers.begin();
+    numbers[i] = numbers[i] == static_cast<std::int64_t>(i) ? next++ : numbers[at(numbers[i])];
+  std::vector<CellList> anew;
+  std::size_t place = 0;
   for (const ExchangeEntry& entry : entries) {
-    anew.emplace_back(number, number + std::ssize(entry.*list));
-    number += std::ssize(entry.*list);
+    const std::size_t cells = (entry.*list).size();
+    if (numbers.empty())
+      anew.emplace_back(static_cast<std::int64_t>(place), static_cast<std::int64_t>(cells));
+    else
+      anew.emplace_back(std::span(numbers).subspan(place, cells));
+    place += cells;
   }
   return anew;
 }
@@ -145,10 +154,10 @@ std::string hint_for(const std::vector<Cells>& fields, const Entries& entries, s
       runs[f] += block.parts[f].runs();
   if (std::ranges::all_of(runs, [&](std::int64_t n) { return n <= std::ssize(blocks); })) return {};
   std::string hint;
-  const auto anew = numbered_anew(entries, list);
+  const std::vector<CellList> anew = numbered_anew(entries, list);
   for (std::size_t f = 0; f < fields.size(); ++f) {
     std::int64_t least = 0;
-    for (const auto& cells : anew) least += cells.empty() ? 0 : layout_of(fields[f], cells).runs();
+    for (const CellList& cells : anew) least += Elements(fields[f].cell, cells).runs();
     if (runs[f] > least)
       hint += fmt::format(
           "hint: what is {0} of field {1} lies in {2} runs; with these cells numbered in the order in which they are "
@@ -164,13 +173,16 @@ ExchangeBlocks exchange_blocks(const std::vector<Cells>& fields, const Entries& 
   made.ranges.resize(fields.size());
   const auto add = [&](std::size_t e, const std::vector<std::int64_t>& cells, const std::vector<Layout>& layouts,
                        std::vector<PeerBlock>& blocks) {
-    PeerBlock block{entries[e].peer, static_cast<std::int64_t>(e), layouts};
-    if (layouts.empty())
-      for (const Cells& field : fields) block.parts.push_back(layout_of(field, cells));
-    if (std::ranges::all_of(block.parts, [](const Layout& part) { return part.size() == 0; })) return;
+    PeerBlock block{entries[e].peer, static_cast<std::int64_t>(e), {layouts.begin(), layouts.end()}};
+    if (layouts.empty()) {
+      const CellList list(cells);
+      for (const Cells& field : fields) block.parts.emplace_back(field.cell, list);
+    }
+    if (std::ranges::all_of(block.parts, [](const Elements& part) { return part.size() == 0; })) return;
     for (std::size_t f = 0; f < fields.size(); ++f) {
-      made.ranges[f].begin = std::min(made.ranges[f].begin, block.parts[f].true_lower_bound());
-      made.ranges[f].end = std::max(made.ranges[f].end, block.parts[f].true_upper_bound());
+      const ByteRange range = block.parts[f].range();
+      made.ranges[f].begin = std::min(made.ranges[f].begin, range.begin);
+      made.ranges[f].end = std::max(made.ranges[f].end, range.end);
     }
     blocks.push_back(std::move(block));
   };
@@ -181,10 +193,13 @@ ExchangeBlocks exchange_blocks(const std::vector<Cells>& fields, const Entries& 
   }
   for (auto* blocks : {&all.sent, &all.received})
     for (PeerBlock& block : *blocks)
-      for (std::size_t f = 0; f < fields.size(); ++f) block.parts[f] = moved(block.parts[f], -made.ranges[f].begin);
-  made.hint = hint_for(fields, entries, "received", &ExchangeEntry::receive, reverse ? all.sent : all.received) +
-              hint_for(fields, entries, "sent", &ExchangeEntry::send, reverse ? all.received : all.sent);
+      for (std::size_t f = 0; f < fields.size(); ++f) block.parts[f] = block.parts[f].moved(-made.ranges[f].begin);
   return made;
+}
+
+std::string hint_for(const std::vector<Cells>& fields, const Entries& entries, bool reverse, const PeerBlocks& all) {
+  return hint_for(fields, entries, "received", &ExchangeEntry::receive, reverse ? all.sent : all.received) +
+         hint_for(fields, entries, "sent", &ExchangeEntry::send, reverse ? all.received : all.sent);
 }
 
 std::string complaint_about_layouts(const std::vector<Cells>& fields, const Entries& entries, bool reverse) {
@@ -208,7 +223,7 @@ std::string complaint_about_layouts(const std::vector<Cells>& fields, const Entr
   const ExchangeBlocks all = exchange_blocks(fields, entries, false);
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const auto bytes = [&](const std::vector<PeerBlock>& blocks) {
-      std::vector<Layout> parts;
+      std::vector<Elements> parts;
       for (const PeerBlock& block : blocks) parts.push_back(block.parts[f]);
       return joined(parts);
     };
@@ -327,6 +342,7 @@ std::string ExchangeOfRank::complaint(const Machine& machine) const {
 
 void ExchangeOfRank::list() {
   own_ = exchange_blocks(fields_, entries_, reverse_);
+  own_.hint = hint_for(fields_, entries_, reverse_, own_.blocks);
   for (const auto* list : {&own_.blocks.sent, &own_.blocks.received})
     for (const PeerBlock& block : *list) blocks_[block.rank];  // who tells nothing lists nothing
   blocks_[rank_] = std::move(own_.blocks);
@@ -342,7 +358,7 @@ std::vector<MemoryUse> ExchangeOfRank::memory() const {
 
 Layout ExchangeOfRank::bytes_of(std::size_t buffer, bool written) const {
   const PeerBlocks& own = blocks_.at(rank_);
-  std::vector<Layout> parts;
+  std::vector<Elements> parts;
   for (const PeerBlock& block : written ? own.received : own.sent) parts.push_back(block.parts[buffer]);
   return joined(parts);
 }
@@ -366,7 +382,7 @@ void ExchangeOfRank::tell(int hearer, Encoder& to) const {
     for (const PeerBlock& block : *list) {
       if (block.rank != hearer) continue;
       to.number(block.number);
-      for (const Layout& part : block.parts) to.layout(part);
+      tasuki::tell(block.parts, to);
     }
   }
 }
@@ -379,7 +395,7 @@ void ExchangeOfRank::hear(int rank, Decoder& from) {
       PeerBlock& block = list->emplace_back();
       block.rank = rank_;
       block.number = from.number();
-      while (block.parts.size() < fields_.size()) block.parts.push_back(from.layout());
+      block.parts = hear_elements(from, fields_.size());
     }
   }
   blocks_[rank] = std::move(blocks);
@@ -434,6 +450,7 @@ std::shared_ptr<const JointShape> joint(const Machine& machine, const ExchangeSh
     const std::string wrong = complaint_about(exchange.fields, entries, exchange.reverse, exchange.op, machine.size());
     if (!wrong.empty()) throw Error(fmt::format("Exchange: rank {}: {}", rank, wrong));
     ranks.push_back(exchange_blocks(exchange.fields, entries, exchange.reverse));
+    ranks.back().hint = hint_for(exchange.fields, entries, exchange.reverse, ranks.back().blocks);
   }
   const auto check = [&](int from, int to) {
     if (const auto wrong = misfit(ranks[at(from)].blocks, from, ranks[at(to)].blocks, to))

@@ -64,7 +64,7 @@ Problem redistribute_problem(const RedistributeSides& sides, const std::vector<s
   const std::vector<RedistributeCells> mine = cells_of(rank);
   const auto add = [&](const CommonCells& cells, int from, int to) {
     const auto side = [&](int of, bool source) {
-      std::vector<Layout> parts;
+      std::vector<Elements> parts;
       for (const RedistributeCells& one : of == rank ? mine : cells_of(of))
         parts.push_back(source ? sides.source_bytes(cells, one.source) : sides.target_bytes(cells, one.target));
       return parts;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "layout/cut.hpp"
+#include "layout/elements.hpp"
 #include "layout/lists.hpp"
 #include "plan/lists.hpp"
 #include "planner/parts.hpp"
