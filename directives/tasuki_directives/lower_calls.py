@@ -82,6 +82,9 @@ def reflect(low, bound, form: forms.Reflect) -> None:
         parts.append(".orthogonal = 1")
     options = f"&(xmp_reflect_options){{{', '.join(parts)}}}" if parts else "NULL"
     overlapped = low.overlaps.get(id(form))
+    if overlapped is not None and on_gpu(low, form):
+        _beside(low, bound, form, [str(len(arrays)), listed, *([options] if form.action == "reflect" else [])])
+        return
     wait = overlapped.ids[0] if overlapped is not None else form.asynchronous
     name = form.action + ("_async" if wait is not None else "")
     if form.action in ("reflect_init", "reduce_shadow") and wait is not None:
@@ -92,12 +95,15 @@ def reflect(low, bound, form: forms.Reflect) -> None:
     if wait is not None:
         arguments.append(str(wait))
     elif on_gpu(low, form) and form.action != "reflect_init":
-        arguments.append("XACC_SYNC")
-    if overlapped is not None and on_gpu(low, form):
-        # Else a kernel's own data clauses would copy the array while it travels.
-        for one in form.arrays:
-            low.say(bound, f"(void)xacc_view_of(&{low.array(one, bound, form.span)[0]}, {c_string(one)});")
+        arguments.append("XACC_DEFAULT")
     low.say(bound, f"{library(low, form)}{name}({', '.join(arguments)});")
+
+
+def _beside(low, bound, form: forms.Reflect, arguments: list) -> None:
+    """A reflect on the GPU that runs beside the kernel of the interior."""
+    for one in form.arrays:  # else a kernel's own data clauses would copy the array while it travels
+        low.say(bound, f"(void)xacc_view_of(&{low.array(one, bound, form.span)[0]}, {c_string(one)});")
+    low.say(bound, f"xacc_{form.action}_beside({', '.join(arguments)});")
 
 
 def on_gpu(low, form) -> bool:
@@ -171,7 +177,7 @@ def reduction(low, bound, form: forms.ReductionOf) -> None:
         _on_gpu_only(form, any(one.locations))
         listed = [gpu_variable(low, bound, v, one.span) for v in one.variables]
         text = wrapped("xmp_variable", listed)
-        block(low, bound, before, f"xacc_reduction({op}, {len(listed)}, {text}, {on}, XACC_SYNC);", after)
+        block(low, bound, before, f"xacc_reduction({op}, {len(listed)}, {text}, {on}, XACC_DEFAULT);", after)
         return
     if any(one.locations):
         if form.asynchronous is not None:
@@ -214,7 +220,8 @@ def bcast(low, bound, form: forms.Bcast) -> None:
         name, info = low.handle(form.source, bound)
         source = f"xmp_source({name}, {low.section(form.source, bound)}, {on})"
     wait = "" if form.asynchronous is None else f", {form.asynchronous}"
-    name = f"{library(low, form)}bcast" + ("_async" if wait else "")
+    wait = ", XACC_DEFAULT" if on_gpu(low, form) else wait
+    name = f"{library(low, form)}bcast" + ("_async" if form.asynchronous is not None else "")
     block(low, bound, before, f"{name}({len(listed)}, {wrapped('xmp_variable', listed)}, {source}, {on}{wait});", after)
 
 

@@ -291,10 +291,10 @@ def _widths(form: forms.Loop, overlapped):
     if form.margin is not None:
         return ("XMP_MARGIN", form.margin), None
     if form.peel_and_wait is not None:
-        return ("both", form.peel_and_wait.widths), [str(form.peel_and_wait.id)]
+        return ("both", form.peel_and_wait.widths), f"xmp_wait_async(1, (int[]){{{form.peel_and_wait.id}}});"
     if overlapped is not None:
         narrower = [forms.Width(form.span, Expr.of(-below), Expr.of(-above)) for below, above in overlapped.widths]
-        return ("both", narrower), [str(n) for n in overlapped.ids]
+        return ("both", narrower), overlapped.waits
     return None, None
 
 
@@ -325,7 +325,7 @@ def _in_nests(low, form, on, info, axes, dims, widths, wait, opening, closing) -
         opening.append(nests.format(edge))
     else:
         opening.append("for (int tsk_part = 0; tsk_part < 2; tsk_part++) { /* the interior, then the boundary */")
-        opening.append(f"  if (tsk_part == 1) xmp_wait_async({len(wait)}, {wrapped('int', wait)});")
+        opening.append(f"  if (tsk_part == 1) {wait}")
         opening.append("  " + nests.format("tsk_part == 0 ? XMP_EXPAND : XMP_MARGIN"))
         closing.insert(0, "}")
     opening.append("  for (int tsk_nest = 0; tsk_nest < tsk_nests.count; tsk_nest++) {")

@@ -10,6 +10,7 @@ from . import forms
 from .c_code import identity
 from .forms import Expr
 from .loops import schedule
+from .lower_names import wrapped
 from .openacc import COMPUTE_CONSTRUCTS
 from .symbols import TemplateInfo
 
@@ -22,6 +23,13 @@ class Overlap:
 
     ids: list
     widths: list | None = None
+    on_gpu: bool = False
+
+    @property
+    def waits(self) -> str:
+        """The call before the loop's boundary."""
+        ids = [str(n) for n in self.ids]
+        return "xacc_join();" if self.on_gpu else f"xmp_wait_async({len(ids)}, {wrapped('int', ids)});"
 
 
 class Refused(Exception):
@@ -118,6 +126,7 @@ def _split(low, bound, loop) -> None:
     low.overlaps[id(bound.form)] = Overlap([number])
     mine = low.overlaps.setdefault(id(form), Overlap([], [(0, 0)] * len(scheduled)))
     mine.ids.append(number)
+    mine.on_gpu = low.options.kernels and bound.form.acc
     mine.widths = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(mine.widths, layers)]
     rim = ", ".join(f"{below}:{above}" for below, above in mine.widths)
     low.explained.append((bound, f"overlapped: the interior of {where} runs while it travels, then the rim of {rim}"))

@@ -101,5 +101,6 @@ def test_kernels_are_explained(tmp_path):
     for (_, code, expected), line in zip(KERNELS, said):
         assert re.search(rf": {expected}", line), (code, line)
     # What is not on the GPU is told before anything travels.
-    assert text.count('(void)xacc_view_of(&tsk_array_a, "a");') == text.count("xacc_reflect_async(") == 2
-    assert "xacc_reflect_async" not in emit(tmp_path, SETUP + functions, "--no-overlap", "--device", "emulated")[1]
+    assert text.count('(void)xacc_view_of(&tsk_array_a, "a");') == text.count("xacc_reflect_beside(") == 2
+    assert text.count("xacc_join();") == 2
+    assert "xacc_reflect_beside" not in emit(tmp_path, SETUP + functions, "--no-overlap", "--device", "emulated")[1]

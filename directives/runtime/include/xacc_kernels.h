@@ -31,6 +31,7 @@ namespace tsk {
 
 // ---- the GPU, or the host in its place
 #ifdef XACC_EMULATED
+inline void settle() {}
 inline void* allocate(std::size_t bytes) {
   return std::malloc(bytes > 0 ? bytes : 1);
 }
@@ -45,6 +46,11 @@ inline void check(cudaError_t code, const char* what) {
   if (code == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(code));
   std::exit(EXIT_FAILURE);
+}
+// Before the host reads: what the default stream and queues have has ended, and communication that failed there is
+// told.
+inline void settle() {
+  xacc_settle();
 }
 inline void* allocate(std::size_t bytes) {
   void* at = nullptr;
@@ -327,15 +333,21 @@ __global__ void run_blocks(const Body body, const Space<N> s, typename Body::Res
   }
 }
 
+// Of all blocks' results, for thread 0.
 template <class Body>
-__global__ void run_last(typename Body::Result* partial, std::size_t count) {
+__device__ const typename Body::Result& last_of(const typename Body::Result* partial, std::size_t count) {
   using Result = typename Body::Result;
   __shared__ Result results[kLast];
   Result mine = Body::none();
   for (std::size_t n = threadIdx.x; n < count; n += kLast) Body::add(mine, partial[n]);
   results[threadIdx.x] = mine;
   combine<Body>(results, kLast, threadIdx.x);
-  if (threadIdx.x == 0) partial[0] = results[0];
+  return results[0];
+}
+template <class Body>
+__global__ void run_last(typename Body::Result* partial, std::size_t count) {
+  const typename Body::Result& all = last_of<Body>(partial, count);
+  if (threadIdx.x == 0) partial[0] = all;
 }
 
 /* Addresses of variables on the GPU, as a kernel takes them. */
@@ -345,13 +357,8 @@ struct Places {
 };
 template <class Body>
 __global__ void run_last_in_place(typename Body::Result* partial, std::size_t count, Places<Body::kResults> results) {
-  using Result = typename Body::Result;
-  __shared__ Result all[kLast];
-  Result mine = Body::none();
-  for (std::size_t n = threadIdx.x; n < count; n += kLast) Body::add(mine, partial[n]);
-  all[threadIdx.x] = mine;
-  combine<Body>(all, kLast, threadIdx.x);
-  if (threadIdx.x == 0) Body::put(all[0], results.at);
+  const typename Body::Result& all = last_of<Body>(partial, count);
+  if (threadIdx.x == 0) Body::put(all, results.at);
 }
 
 // Room for the results of a kernel's blocks. Each queue has its own, because kernels of two queues run side by side.
@@ -370,20 +377,30 @@ typename Body::Result* room_for(std::size_t blocks, int queue) {
   return room.at;
 }
 
+// All iterations, as work of the queue; gives where the blocks' results will be.
+template <int N, class Body>
+typename Body::Result* start(const Body& body, const Space<N>& s, int queue) {
+  typename Body::Result* partial = nullptr;
+  if constexpr (Body::kReduces) partial = room_for<Body>(s.all_blocks(), queue);
+  const dim3 blocks(s.blocks[0], s.blocks[1], s.blocks[2]);
+  const dim3 block(s.threads[0], s.threads[1]);
+  // It would part the brackets of a launch.
+  // clang-format off
+  run_blocks<N><<<blocks, block, 0, stream_of(queue)>>>(body, s, partial);
+  // clang-format on
+  return partial;
+}
+
 // Combines variables on the GPU with the nest's results, and returns at once.
 template <int N, class Body>
 void run_in_place(const Body& body, const xmp_range* ranges, void* const* results, int queue, int threads) {
   const Space<N> s(ranges, threads, true);
   if (s.empty()) return;
-  const cudaStream_t stream = stream_of(queue);
   Places<Body::kResults> places;
   std::copy(results, results + Body::kResults, places.at);
-  typename Body::Result* const partial = room_for<Body>(s.all_blocks(), queue);
-  const dim3 blocks(s.blocks[0], s.blocks[1], s.blocks[2]);
-  const dim3 block(s.threads[0], s.threads[1]);
+  typename Body::Result* const partial = start(body, s, queue);
   // clang-format off
-  run_blocks<N><<<blocks, block, 0, stream>>>(body, s, partial);
-  run_last_in_place<Body><<<1, kLast, 0, stream>>>(partial, s.all_blocks(), places);
+  run_last_in_place<Body><<<1, kLast, 0, stream_of(queue)>>>(partial, s.all_blocks(), places);
   // clang-format on
   check(cudaGetLastError(), "a kernel");
 }
@@ -396,25 +413,15 @@ typename Body::Result run(const Body& body, const xmp_range* ranges, int queue, 
   Result result{};
   if constexpr (Body::kReduces) result = Body::none();
   if (s.empty()) return result;
-  const cudaStream_t stream = stream_of(queue);
-  const dim3 blocks(s.blocks[0], s.blocks[1], s.blocks[2]);
-  const dim3 block(s.threads[0], s.threads[1]);
+  Result* const partial = start(body, s, queue);
   if constexpr (Body::kReduces) {
-    Result* const partial = room_for<Body>(s.all_blocks(), queue);
-    // It would part the brackets of a launch.
     // clang-format off
-    run_blocks<N><<<blocks, block, 0, stream>>>(body, s, partial);
-    run_last<Body><<<1, kLast, 0, stream>>>(partial, s.all_blocks());
+    run_last<Body><<<1, kLast, 0, stream_of(queue)>>>(partial, s.all_blocks());
     // clang-format on
-    check(cudaGetLastError(), "a kernel");
-    check(cudaMemcpyAsync(&result, partial, sizeof(Result), cudaMemcpyDeviceToHost, stream), "a reduction");
-    check(cudaStreamSynchronize(stream), "a reduction");
-  } else {
-    // clang-format off
-    run_blocks<N><<<blocks, block, 0, stream>>>(body, s, static_cast<Result*>(nullptr));
-    // clang-format on
-    check(cudaGetLastError(), "a kernel");
+    check(cudaMemcpyAsync(&result, partial, sizeof(Result), cudaMemcpyDeviceToHost, stream_of(queue)), "a reduction");
+    check(cudaStreamSynchronize(stream_of(queue)), "a reduction");
   }
+  check(cudaGetLastError(), "a kernel");
   return result;
 }
 #endif
@@ -446,10 +453,13 @@ TSK_CALLED void xacc_enter(const xmp_placed* array, const char* name, int what, 
 TSK_CALLED void xacc_leave(const xmp_placed* array, const char* name, int what, const xmp_range section[]) {
   int& count = tsk::arrays()[array->desc];
   if (count == 0) tsk::fail(name, "is not on the GPU, so that it cannot leave it");
-  if (--count == 0 && (what & XACC_COPYOUT) != 0) tsk::copy_array(*array, section, false);
+  if (--count > 0 || (what & XACC_COPYOUT) == 0) return;
+  tsk::settle();
+  tsk::copy_array(*array, section, false);
 }
 TSK_CALLED void xacc_update(const xmp_placed* array, const char* name, int to_device, const xmp_range section[]) {
   if (tsk::arrays()[array->desc] == 0) tsk::fail(name, "is not on the GPU; name it in a data clause before");
+  if (to_device == 0) tsk::settle();
   tsk::copy_array(*array, section, to_device != 0);
 }
 TSK_CALLED void xacc_enter_memory(const void* at, int64_t bytes, const char* name, int what) {
@@ -469,6 +479,7 @@ TSK_CALLED void xacc_leave_memory(const void* at, int64_t bytes, const char* nam
   tsk::Present* const found = tsk::holder(at, size, name);
   if (found == nullptr) tsk::fail(name, "is not on the GPU, so that it cannot leave it");
   if (--found->count > 0) return;
+  tsk::settle();
   const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(at) - found->at);
   if ((what & XACC_COPYOUT) != 0) tsk::copy(const_cast<void*>(at), found->device + offset, size);
   tsk::release(found->device);
@@ -483,10 +494,9 @@ TSK_CALLED void xacc_update_memory(const void* at, int64_t bytes, const char* na
   const auto size = static_cast<std::size_t>(bytes);
   if (tsk::holder(at, size, name) == nullptr) tsk::fail(name, "is not on the GPU; name it in a data clause before");
   void* const device = xacc_address(at, name);
-  if (to_device != 0)
-    tsk::copy(device, at, size);
-  else
-    tsk::copy(const_cast<void*>(at), device, size);
+  if (to_device != 0) return tsk::copy(device, at, size);
+  tsk::settle();
+  tsk::copy(const_cast<void*>(at), device, size);
 }
 TSK_CALLED xacc_view xacc_view_of(const xmp_placed* array, const char* name) {
   if (tsk::arrays()[array->desc] == 0) tsk::fail(name, "is not on the GPU; name it in a data clause before");
@@ -512,7 +522,7 @@ TSK_CALLED void xacc_wait(int count, const int queues[]) {
 #ifdef XACC_EMULATED
   (void)count, (void)queues;
 #else
-  if (count == 0) tsk::check(cudaStreamSynchronize(nullptr), "wait");  // with which the queues end
+  if (count == 0) tsk::settle();
   for (int n = 0; n < count; ++n) tsk::check(cudaStreamSynchronize(tsk::stream_of(queues[n])), "wait");
 #endif
 }

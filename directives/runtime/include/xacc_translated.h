@@ -55,12 +55,30 @@ static inline int xacc_bcast(int count, const xmp_variable variables[], int from
 static inline int xacc_barrier(xmp_desc_t on) {
   return xmp_barrier(on);
 }
+enum { XACC_BESIDE = 0x7A5BFFF }; /* an id that programs do not have */
+static inline int xacc_reflect_beside(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options) {
+  return xmp_reflect_async(count, arrays, options, XACC_BESIDE);
+}
+static inline int xacc_reflect_do_beside(int count, const xmp_desc_t arrays[]) {
+  return xmp_reflect_do_async(count, arrays, XACC_BESIDE);
+}
+static inline int xacc_join(void) {
+  const int id = XACC_BESIDE;
+  return xmp_wait_async(1, &id);
+}
 static inline int xacc_clear(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue) {
   return (void)queue, xmp_clear(op, count, variables, on), XMP_OK;
 }
 #else
 /* xmp_clear of variables on the GPU, in the queue's stream. Local. */
 int xacc_clear(int op, int count, const xmp_variable variables[], xmp_desc_t on, int queue);
+/* A reflect after what is in the default stream and in queues, in a stream beside them; what comes into them after
+ * xacc_join follows it. The host waits for nothing. */
+int xacc_reflect_beside(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options);
+int xacc_reflect_do_beside(int count, const xmp_desc_t arrays[]);
+int xacc_join(void);
+/* Waits for the default stream and all queues. Local. Fails as communication does that failed there. */
+int xacc_settle(void);
 #endif
 
 /* A queue: the default stream, without waiting for what is put there. */

@@ -48,6 +48,18 @@ void go(Work* work, int queue) {
     work->run(world().queue(queue));
 }
 
+// In a stream beside all others, after what they have.
+void go_beside(Work* work) {
+  if (work != nullptr) work->run(world().beside().branch(nullptr));
+}
+
+// Waits for the default stream and all queues.
+void settle() {
+  const Context& context = world().context();
+  synchronize(context, nullptr);
+  for (const auto& [queue, stream] : world().queues()) synchronize(context, stream);
+}
+
 void update(Array& array, bool to_device) {
   if (array.bytes() == 0) return;
   void* const host = memory_of_array(array, Memory::host);
@@ -154,6 +166,23 @@ int xacc_reflect_do_async(int count, const xmp_desc_t arrays[], int id) {
   });
 }
 
+int xacc_reflect_beside(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options) {
+  return on_gpu("xacc_reflect",
+                [&] { go_beside(prepare("reflect acc", reflect_call(count, arrays, options), Memory::device).get()); });
+}
+
+int xacc_reflect_do_beside(int count, const xmp_desc_t arrays[]) {
+  return on_gpu("xacc_reflect_do", [&] { go_beside(initialised("reflect_do acc", count, arrays, Memory::device)); });
+}
+
+int xacc_join(void) {
+  return on_gpu("xacc_reflect", [&] { world().beside().join(nullptr); });
+}
+
+int xacc_settle(void) {
+  return on_gpu("wait", settle);
+}
+
 int xacc_reduce_shadow(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options, int queue) {
   return on_gpu("xacc_reduce_shadow", [&] {
     go(prepare("reduce_shadow acc", reflect_call(count, arrays, options, true), Memory::device).get(), queue);
@@ -228,9 +257,7 @@ int xacc_bcast_async(int count, const xmp_variable variables[], int from, xmp_de
 
 int xacc_barrier(xmp_desc_t on) {
   return on_gpu("xacc_barrier", [&] {
-    const tasuki::Context& context = world().context();
-    tasuki::synchronize(context, nullptr);
-    for (const auto& [queue, stream] : world().queues()) tasuki::synchronize(context, stream);
+    settle();
     barrier(on);
   });
 }

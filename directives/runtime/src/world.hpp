@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,11 @@ class World {
   void set_queue(int queue, Stream stream) { queues_[queue] = stream; }
   Stream queue(int number) const;
   const std::map<int, Stream>& queues() const { return queues_; }
+  /// A stream beside the default stream and the queues. Throws where there is no GPU.
+  Fork& beside() {
+    if (!beside_) beside_.emplace();
+    return *beside_;
+  }
 
  private:
   Context context_;
@@ -72,6 +78,7 @@ class World {
   std::vector<std::weak_ptr<Work>> works_;  // all that somebody still has
   std::map<int, std::vector<std::shared_ptr<Work>>> under_way_;
   std::map<int, Stream> queues_;
+  std::optional<Fork> beside_;
 };
 
 bool started();

@@ -23,6 +23,7 @@ static long run(void) {
         both = 0;
         scale = step + 2;
       }
+#pragma xmp bcast(scale) from p[0] on p acc
 #pragma xmp reflect(u) acc
 #pragma xmp loop on t[i][j] reduction(+ : sum, both) reduction(max : most)
 #pragma acc parallel loop collapse(2) present(u) reduction(+ : sum, both) reduction(max : most) async(2)
