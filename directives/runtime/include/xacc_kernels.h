@@ -1,6 +1,6 @@
-/* What the kernels that tasuki-cc generates are made of (C++17): views of distributed arrays, launches, reductions in a
- * fixed order, and data on the GPU. For CUDA; with XACC_EMULATED for the host, block by block and thread by thread, so
- * that results are the same bits.
+/* What the kernels that tasuki-cc generates are made of (C++17): views of distributed arrays, launches, and reductions
+ * in a fixed order. For CUDA; with XACC_EMULATED for the host, block by block and thread by thread, so that results are
+ * the same bits.
  */
 #ifndef TASUKI_XACC_KERNELS_H
 #define TASUKI_XACC_KERNELS_H
@@ -9,148 +9,21 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <vector>
 
-#include "xacc_translated.h"
+#include "xacc_data.h"
 
 #ifdef XACC_EMULATED
 #define TSK_DEVICE
 #define TSK_BOTH
 #else
-#include <cuda_runtime.h>
 #define TSK_DEVICE __device__
 #define TSK_BOTH __host__ __device__
 #endif
 
 namespace tsk {
-
-// ---- the GPU, or the host in its place
-#ifdef XACC_EMULATED
-inline void settle() {}
-inline void* allocate(std::size_t bytes) {
-  return std::malloc(bytes > 0 ? bytes : 1);
-}
-inline void release(void* at) {
-  std::free(at);
-}
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
-}
-#else
-inline void check(cudaError_t code, const char* what) {
-  if (code == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(code));
-  std::exit(EXIT_FAILURE);
-}
-// Before the host reads: what the default stream and queues have has ended, and communication that failed there is
-// told.
-inline void settle() {
-  xacc_settle();
-}
-inline void* allocate(std::size_t bytes) {
-  void* at = nullptr;
-  check(cudaMalloc(&at, bytes > 0 ? bytes : 1), "memory on the GPU");
-  return at;
-}
-inline void release(void* at) {
-  check(cudaFree(at), "memory on the GPU");
-}
-// After all that is in queues, which do not run beside the default stream.
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "a copy between host and GPU");
-}
-inline std::map<int, cudaStream_t>& queues() {
-  static std::map<int, cudaStream_t> all;
-  return all;
-}
-inline cudaStream_t stream_of(int queue) {
-  if (queue == XACC_SYNC) return nullptr;
-  const auto found = queues().find(queue);
-  if (found != queues().end()) return found->second;
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreate(&stream), "async");
-  xacc_set_queue(queue, stream);
-  return queues()[queue] = stream;
-}
-#endif
-
-[[noreturn]] inline void fail(const char* name, const char* what) {
-  std::fprintf(stderr, "rank %d: '%s' %s\n", xmpc_all_node_num(), name, what);
-  std::exit(EXIT_FAILURE);
-}
-
-// ---- variables on the GPU
-struct Present {
-  const char* at;
-  std::size_t bytes;
-  char* device;
-  int count;
-};
-inline std::map<const char*, Present>& present() {
-  static std::map<const char*, Present> all;
-  return all;
-}
-// What holds these bytes, or null. Bytes that are there in part end the program.
-inline Present* holder(const void* memory, std::size_t bytes, const char* name) {
-  const char* const at = static_cast<const char*>(memory);
-  auto after = present().upper_bound(at);
-  if (after != present().begin()) {
-    Present& before = std::prev(after)->second;
-    if (at >= before.at && at + bytes <= before.at + before.bytes) return &before;
-    if (at < before.at + before.bytes)
-      fail(name, "is on the GPU in part only; name all of it in the first data clause");
-  }
-  if (after != present().end() && after->first < at + bytes)
-    fail(name, "is on the GPU in part only; name all of it in the first data clause");
-  return nullptr;
-}
-inline std::map<xmp_desc_t, int>& arrays() {
-  static std::map<xmp_desc_t, int> all;
-  return all;
-}
-
-#ifdef XACC_EMULATED
-inline void copy_array(const xmp_placed&, const xmp_range*, bool) {}
-#else
-// Rows of the section that are here, shadow included.
-inline void copy_rows(const xmp_view& v, const xmp_range* section, int dim, std::int64_t first, std::int64_t element,
-                      bool to_device) {
-  std::int64_t lower = 0;
-  std::int64_t upper = v.extents[dim];
-  if (section != nullptr) {
-    lower = std::max<std::int64_t>(lower, section[dim].first - v.base[dim]);
-    upper = section[dim].end == XMP_OPEN_END ? upper : std::min<std::int64_t>(upper, section[dim].end - v.base[dim]);
-  }
-  if (lower >= upper) return;
-  const bool rest_whole = [&] {
-    for (int d = dim + 1; d < v.ndims && section != nullptr; ++d)
-      if (section[d].first > v.base[d] || section[d].end < v.base[d] + v.extents[d]) return false;
-    return true;
-  }();
-  if (!rest_whole) {
-    for (std::int64_t i = lower; i < upper; ++i)
-      copy_rows(v, section, dim + 1, first + i * v.strides[dim], element, to_device);
-    return;
-  }
-  const std::int64_t at = (first + lower * v.strides[dim]) * element;
-  char* const host = static_cast<char*>(v.data) + at;
-  char* const device = static_cast<char*>(v.device) + at;
-  const std::size_t bytes = static_cast<std::size_t>((upper - lower) * v.strides[dim] * element);
-  copy(to_device ? device : host, to_device ? host : device, bytes);
-}
-inline void copy_array(const xmp_placed& array, const xmp_range* section, bool to_device) {
-  xmp_view v;
-  xmp_get_view(array.desc, &v);
-  std::int64_t elements = 1;
-  for (int d = 0; d < v.ndims; ++d) elements *= v.extents[d];
-  if (v.bytes > 0) copy_rows(v, section, 0, 0, v.bytes / elements, to_device);
-}
-#endif
 
 // ---- views
 template <class T, int N>
@@ -427,104 +300,5 @@ typename Body::Result run(const Body& body, const xmp_range* ranges, int queue, 
 #endif
 
 }  // namespace tsk
-
-// ---- what the translated C calls; one copy of each is kept
-#define TSK_CALLED extern "C" __attribute__((used, visibility("default"))) inline
-
-TSK_CALLED void xacc_start(void) {
-  static bool done = false;
-  if (!done) xacc_use_gpu(nullptr);
-#ifndef XACC_EMULATED
-  if (!done) xacc_set_queue(XACC_DEFAULT, nullptr);
-#endif
-  done = true;
-}
-TSK_CALLED void xacc_enter(const xmp_placed* array, const char* name, int what, const xmp_range section[]) {
-  int& count = tsk::arrays()[array->desc];
-  if (count == 0 && (what & XACC_PRESENT) != 0) tsk::fail(name, "is not on the GPU; name it in a data clause before");
-  if (count++ > 0) return;
-#ifndef XACC_EMULATED
-  xmp_view view;
-  xmp_get_view(array->desc, &view);
-  if (view.device == nullptr) xacc_allocate(array->desc, nullptr);
-#endif
-  if ((what & XACC_COPYIN) != 0) tsk::copy_array(*array, section, true);
-}
-TSK_CALLED void xacc_leave(const xmp_placed* array, const char* name, int what, const xmp_range section[]) {
-  int& count = tsk::arrays()[array->desc];
-  if (count == 0) tsk::fail(name, "is not on the GPU, so that it cannot leave it");
-  if (--count > 0 || (what & XACC_COPYOUT) == 0) return;
-  tsk::settle();
-  tsk::copy_array(*array, section, false);
-}
-TSK_CALLED void xacc_update(const xmp_placed* array, const char* name, int to_device, const xmp_range section[]) {
-  if (tsk::arrays()[array->desc] == 0) tsk::fail(name, "is not on the GPU; name it in a data clause before");
-  if (to_device == 0) tsk::settle();
-  tsk::copy_array(*array, section, to_device != 0);
-}
-TSK_CALLED void xacc_enter_memory(const void* at, int64_t bytes, const char* name, int what) {
-  const auto size = static_cast<std::size_t>(bytes);
-  if (tsk::Present* const found = tsk::holder(at, size, name)) {
-    ++found->count;
-    return;
-  }
-  if ((what & XACC_PRESENT) != 0) tsk::fail(name, "is not on the GPU; name it in a data clause before");
-  char* const device = static_cast<char*>(tsk::allocate(size));
-  const char* const host = static_cast<const char*>(at);
-  tsk::present()[host] = {host, size, device, 1};
-  if ((what & XACC_COPYIN) != 0) tsk::copy(device, host, size);
-}
-TSK_CALLED void xacc_leave_memory(const void* at, int64_t bytes, const char* name, int what) {
-  const auto size = static_cast<std::size_t>(bytes);
-  tsk::Present* const found = tsk::holder(at, size, name);
-  if (found == nullptr) tsk::fail(name, "is not on the GPU, so that it cannot leave it");
-  if (--found->count > 0) return;
-  tsk::settle();
-  const std::size_t offset = static_cast<std::size_t>(static_cast<const char*>(at) - found->at);
-  if ((what & XACC_COPYOUT) != 0) tsk::copy(const_cast<void*>(at), found->device + offset, size);
-  tsk::release(found->device);
-  tsk::present().erase(found->at);
-}
-TSK_CALLED void* xacc_address(const void* at, const char* name) {
-  const tsk::Present* const found = tsk::holder(at, 1, name);
-  if (found == nullptr) tsk::fail(name, "is not on the GPU; name it in a data clause before");
-  return found->device + (static_cast<const char*>(at) - found->at);
-}
-TSK_CALLED void xacc_update_memory(const void* at, int64_t bytes, const char* name, int to_device) {
-  const auto size = static_cast<std::size_t>(bytes);
-  if (tsk::holder(at, size, name) == nullptr) tsk::fail(name, "is not on the GPU; name it in a data clause before");
-  void* const device = xacc_address(at, name);
-  if (to_device != 0) return tsk::copy(device, at, size);
-  tsk::settle();
-  tsk::copy(const_cast<void*>(at), device, size);
-}
-TSK_CALLED xacc_view xacc_view_of(const xmp_placed* array, const char* name) {
-  if (tsk::arrays()[array->desc] == 0) tsk::fail(name, "is not on the GPU; name it in a data clause before");
-  xacc_view view{};
-  std::copy(array->extents, array->extents + XMP_MAX_DIMS, view.extents);
-#ifdef XACC_EMULATED
-  view.origin = array->origin;
-#else
-  xmp_view v;
-  xmp_get_view(array->desc, &v);
-  const auto moved = reinterpret_cast<std::uintptr_t>(v.data) - reinterpret_cast<std::uintptr_t>(array->origin);
-  view.origin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(v.device) - moved);
-#endif
-  return view;
-}
-TSK_CALLED int xacc_queue(int queue) {
-#ifndef XACC_EMULATED
-  tsk::stream_of(queue);
-#endif
-  return queue;
-}
-TSK_CALLED void xacc_wait(int count, const int queues[]) {
-#ifdef XACC_EMULATED
-  (void)count, (void)queues;
-#else
-  if (count == 0) tsk::settle();
-  for (int n = 0; n < count; ++n) tsk::check(cudaStreamSynchronize(tsk::stream_of(queues[n])), "wait");
-#endif
-}
 
 #endif

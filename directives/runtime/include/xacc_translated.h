@@ -1,5 +1,5 @@
 /* What the C that tasuki-cc generates for GPUs calls beyond xmp_translated.h and xacc.h: where data are on the GPU, and
- * kernels. Programs by hand do not need it. The functions are defined in xacc_kernels.h, of which every translated file
+ * kernels. Programs by hand do not need it. The functions are defined in xacc_data.h, of which every translated file
  * compiles a part.
  *
  * With XACC_EMULATED kernels are loops of the host. A distributed array's memory on the GPU is its memory on the host
