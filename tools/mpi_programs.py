@@ -7,8 +7,11 @@ ScaLAPACK's tests, and those of tests/mpi that a build folder and its interprete
 
 runs each program twice, with the MPI that it is linked to, says whether its results are the same, and how many of its
 typed calls and bytes went by which layer. Times and rates are no results: numbers with a point in them are passed over,
-and verdicts, counts and the order of lines are compared. A program that is not installed, or whose MPI the library was
-not built for, is named and passed over. Status 1 if any result differs, 77 if nothing could be compared.
+and verdicts, counts and the order of lines are compared. A program whose MPI the library was not built for, or
+whose MPI's launcher (mpiexec.openmpi, mpiexec.mpich) is not on PATH, is named and passed over. Debian's MPICH need not
+be installed, which would add a choice to the alternatives of mpirun: unpack mpich, hwloc-nox and libslurm38
+(apt-get download, dpkg -x) into a folder, and add its usr/bin to PATH and its libraries to LD_LIBRARY_PATH. Status 1
+if any result differs, 77 if nothing could be compared.
 """
 
 from __future__ import annotations
@@ -166,7 +169,7 @@ def run(program: Program, ranks: int, library: Path | None, timeout: int) -> tup
         if program.output:
             (folder / "hpccinf.txt").write_text(HPCC_INPUT.format(p=1, q=ranks))
         command = [sys.executable, str(ROOT / "tools" / "mpirun.py"), "--timeout", str(timeout), "-n", str(ranks)]
-        command += ["--mpiexec", str(program.mpiexec or shutil.which(f"mpiexec.{program.kind}") or "mpiexec")]
+        command += ["--mpiexec", str(program.mpiexec or shutil.which(f"mpiexec.{program.kind}"))]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TASUKI_MPI_")}
         if library:
             command += ["/usr/bin/env", f"LD_PRELOAD={library}"]
@@ -200,6 +203,10 @@ def main() -> int:
             continue
         if not (library.parent / f"libtasuki_mpi_{program.kind}.so").exists():
             print(f"{program.name}: passed over, as libtasuki_mpi_{program.kind}.so was not built")
+            continue
+        if program.mpiexec is None and shutil.which(f"mpiexec.{program.kind}") is None:
+            # Another MPI's launcher starts each rank as a program by itself.
+            print(f"{program.name}: passed over, as its launcher mpiexec.{program.kind} is not on PATH")
             continue
         without, _ = run(program, arguments.ranks, None, arguments.timeout)
         with_library, layers = run(program, arguments.ranks, library, arguments.timeout)
