@@ -53,9 +53,9 @@ struct RedistributeOptions : OperationOptions {
 /// is a second operation.
 ///
 /// Collective over the context, also for ranks that have no cells. All ranks give the same `from`, `to` and `axes`, and
-/// arrays of the same number, names and bytes of a cell. Nothing moves in place: memory of source and target may
-/// overlap only where a rank sends and receives different bytes of it. Throws `Error` on every rank for what is wrong
-/// on one.
+/// arrays of the same number, names and bytes of a cell. A target may lie where a source does: a rank whose source
+/// would be overwritten copies it into scratch first, which `scratch` must allow. Targets may not overlap each other.
+/// Throws `Error` on every rank for what is wrong on one.
 class Redistribute : public Operation {
  public:
   Redistribute(const Context& context, const ArraySide& from, const ArraySide& to,

@@ -30,7 +30,7 @@ std::vector<Given> given(const std::vector<MemoryUse>& uses, const Addresses& me
   return all;
 }
 
-std::string complaint_about_memory(const RankShape& shape, const std::vector<MemoryUse>& uses,
+std::string complaint_about_memory(RankShape& shape, const std::vector<MemoryUse>& uses,
                                    const std::vector<Given>& memory) {
   for (std::size_t b = 0; b < uses.size(); ++b) {
     if (memory[b].bytes == 0) continue;
@@ -48,8 +48,10 @@ std::string complaint_about_memory(const RankShape& shape, const std::vector<Mem
           other_at >= written_at + memory[w].bytes)
         continue;
       const Layout written = shape.bytes_of(w, true);
-      for (const bool also_written : {false, true})
-        if (meet(shape.bytes_of(b, also_written), written, written_at - other_at)) return shape.overlapping(w, b);
+      for (const bool also_written : {false, true}) {
+        if (!meet(shape.bytes_of(b, also_written), written, written_at - other_at)) continue;
+        if (also_written || !shape.copies_first(w, b)) return shape.overlapping(w, b);
+      }
     }
   }
   return {};
@@ -255,7 +257,9 @@ Description described(const Context& context, RankShape& shape, const Addresses&
     (void)machine_for(context, choosing->path);
     if (*d.where == Memory::host) own.leave_to_engine(choosing->engine);
   } else {
-    d.where = settle_memory(runtime, d.attempt, operation, arguments, false).memory;
+    const Settled settled = settle_memory(runtime, d.attempt, operation, arguments, false, {shape.copies() ? 0 : kYes});
+    d.where = settled.memory;
+    if (settled.also[0] != kYes) shape.found_copies();
     if (*d.where == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
   }
   shape.found(*d.where);

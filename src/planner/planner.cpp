@@ -65,6 +65,31 @@ void mark_mutual(std::vector<Move>& moves) {
 
 namespace {
 
+// Copies what is to be copied before anything else, in a lane of its own. Returns the last command; -1: there is none.
+int copy_first(Composer& composer) {
+  Builder& builder = composer.builder();
+  const std::vector<UserRole>& buffers = composer.problem().buffers;
+  int last = -1;
+  for (std::size_t b = 0; b < buffers.size(); ++b) {
+    if (buffers[b].copies.empty()) continue;
+    if (last < 0) {
+      builder.begin_lane();
+      builder.set_path("self");
+    }
+    const int rank = builder.rank();
+    const int from = composer.user_buffer(rank, buffers[b].copy_of);
+    last = builder.copy(rank, from, composer.user_buffer(rank, static_cast<int>(b)), buffers[b].copies, 0, 0);
+  }
+  return last;
+}
+
+// The lanes after the one of the command wait for it.
+void after(Builder& builder, int command) {
+  const std::vector<Command>& commands = builder.plan().commands;
+  for (std::size_t i = static_cast<std::size_t>(command) + 1; i < commands.size(); ++i)
+    if (commands[i].lane != commands[i - 1].lane) builder.depend(static_cast<int>(i), command);
+}
+
 // The first put from command `begin` on waits for the last one of the round before.
 void put_in_turn(Builder& builder, std::ptrdiff_t begin, int& last_put) {
   const auto is_put = [&](std::ptrdiff_t i) {
@@ -126,6 +151,11 @@ int Composer::user_buffer(int rank, int buffer) {
   return builder_.buffer(b);
 }
 
+int Composer::promised_source(const Move& move) {
+  const int copied = problem_.buffers[static_cast<std::size_t>(move.src)].copy_of;
+  return user_buffer(move.src_rank, copied < 0 ? move.src : copied);
+}
+
 Link Composer::link(const std::vector<std::size_t>& moves, int number) {
   Link link;
   const Move& first = problem_.moves[moves.front()];
@@ -156,6 +186,7 @@ void compose_links(Composer& composer) {
   enum Kind { kReceives, kSends, kStays };
   std::map<std::tuple<Kind, std::int64_t, int, std::string>, std::vector<std::size_t>> links;
   const std::map<int, std::int64_t> rounds = composer.rounds();
+  const int copied = copy_first(composer);
   for (std::size_t i = 0; i < moves.size(); ++i) {
     const Move& move = moves[i];
     const int distance = (move.dst_rank - move.src_rank + builder.ranks()) % builder.ranks();
@@ -195,6 +226,7 @@ void compose_links(Composer& composer) {
       additions.emplace_back(moves[members[i]].seq, first, link.commands[i]);
     }
   }
+  if (copied >= 0) after(builder, copied);
   std::vector<std::size_t> arriving;
   for (std::size_t i = 0; i < moves.size(); ++i)
     if (composer.incoming(i)) arriving.push_back(i);
@@ -206,8 +238,8 @@ void compose_links(Composer& composer) {
   std::ranges::stable_sort(arriving, {}, turn);
   for (const std::size_t i : arriving) {
     const Move& move = moves[i];
-    builder.expect(composer.user_buffer(move.src_rank, move.src), composer.user_buffer(move.dst_rank, move.dst),
-                   move.copies, move.add, move.op, accumulates(move.add, move.op));
+    builder.expect(composer.promised_source(move), composer.user_buffer(move.dst_rank, move.dst), move.copies, move.add,
+                   move.op, accumulates(move.add, move.op));
   }
   // Floating-point sums depend on their order. So all additions form one fixed chain, whatever their paths are.
   std::sort(additions.begin(), additions.end());

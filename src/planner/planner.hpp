@@ -28,6 +28,10 @@ struct UserRole {
   std::string name;
   Role role = Role::inout;
   std::int64_t bytes = 0;  ///< scratch only; the user's are told by facts
+  /// Scratch only: the number of the user's buffer of which it is a copy, at the same offsets. The bytes of `copies`
+  /// are copied before anything else is done in an epoch, and what moves from here is promised from there.
+  int copy_of = -1;
+  std::vector<StridedCopy> copies = {};  ///< none: this rank has no copy
 };
 
 class Composer;
@@ -160,6 +164,8 @@ class Composer {
   std::map<int, std::int64_t> rounds() const;
   /// The plan's buffer for a user's buffer of a rank.
   int user_buffer(int rank, int buffer);
+  /// The plan's buffer for the one that the user sees the move begin in.
+  int promised_source(const Move& move);
 
  private:
   std::int64_t scratch_of_link(const Move& first, int peer) const;

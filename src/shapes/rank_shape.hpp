@@ -80,6 +80,12 @@ class RankShape {
   /// The error for bytes of buffer `a` that are written while buffer `b` is read or written.
   virtual std::string overlapping(std::size_t /*a*/, std::size_t /*b*/) const { return {}; }
 
+  /// Whether the shape can do with that. Then it makes a copy of what this rank reads of buffer `read` before anything
+  /// is written.
+  virtual bool copies_first(std::size_t /*written*/, std::size_t /*read*/) { return false; }
+  /// Whether this rank makes such a copy.
+  virtual bool copies() const { return false; }
+
   virtual Hearers hearers() const { return Hearers::nobody; }
   /// Whether `memory` depends on what is heard: then `list` is called after it.
   virtual bool hears_sizes() const { return false; }
@@ -96,6 +102,8 @@ class RankShape {
 
   /// All ranks' memory is of this kind. Not called for what only some ranks make.
   virtual void found(Memory /*memory*/) {}
+  /// Some rank makes a copy of what it reads. Called then only, after `hear`.
+  virtual void found_copies() {}
   virtual std::optional<Choosing> choosing() const { return {}; }
   /// All ranks' memory is of this kind; peers can map all of it; `holds` does on all ranks. Only if it is choosing.
   virtual void settle(Memory /*memory*/, bool /*shared*/, bool /*holds*/) {}

@@ -8,8 +8,10 @@
 #include <map>
 #include <utility>
 
+#include "layout/sequence.hpp"
 #include "shapes/blocks.hpp"
 #include "tasuki/error.hpp"
+#include "tasuki/strided_copy.hpp"
 
 namespace tasuki {
 
@@ -24,6 +26,8 @@ std::string complaint_about_scratch(std::int64_t scratch) {
 
 namespace {
 
+using CellsOf = std::function<std::vector<RedistributeCells>(int rank)>;
+
 // In how many directions the rank and others deal with each other.
 std::int64_t ways_of(const RedistributeSides& sides, int rank) {
   std::int64_t ways = 0;
@@ -32,23 +36,43 @@ std::int64_t ways_of(const RedistributeSides& sides, int rank) {
   return ways;
 }
 
-// A rank shares out what it may have evenly over all that it sends and receives, and takes a peer's share if that is
-// less.
-void limit(Problem& problem, const RedistributeSides& sides, std::int64_t scratch) {
+std::int64_t copied_bytes(const std::vector<RedistributeCells>& arrays) {
+  std::int64_t bytes = 0;
+  for (const RedistributeCells& array : arrays) bytes += array.copied_bytes();
+  return bytes;
+}
+
+// A rank shares out what it may have, less its copies, evenly over all that it sends and receives, and takes a peer's
+// share if that is less.
+void limit(Problem& problem, const RedistributeSides& sides, std::int64_t scratch, const CellsOf& cells_of) {
   if (scratch == 0) return;
   problem.scratch = scratch;
   const auto share_of = [&](int rank) {
-    return std::max<std::int64_t>(scratch / std::max<std::int64_t>(ways_of(sides, rank), 1), 1);
+    const std::int64_t left = scratch - copied_bytes(cells_of(rank));
+    return std::max<std::int64_t>(left / std::max<std::int64_t>(ways_of(sides, rank), 1), 1);
   };
   const std::int64_t own = share_of(problem.rank);
   for (const int peer : peers_of(problem.moves, problem.rank))
     problem.scratch_with[peer] = std::min(own, share_of(peer));
 }
 
+// The copy of a rank's source: its cells, or all bytes from the first to the last where cells share bytes. Both begin
+// at the first byte of the range.
+std::vector<StridedCopy> whole_copy(const LocalCells& cells) {
+  const ByteRange range = cells.range();
+  Layout all = cells.cell;
+  for (std::size_t d = cells.extents.size(); d-- > 0;)
+    all = Layout::hvector(cells.extents[d], 1, cells.strides[d], all);
+  all = all.overlaps() ? Layout::bytes(range.end - range.begin) : moved(all, -range.begin);
+  std::vector<StridedCopy> copies = zip(all, all);
+  for (StridedCopy& copy : copies) copy = reordered(copy);
+  return copies;
+}
+
 }  // namespace
 
 Problem redistribute_problem(const RedistributeSides& sides, const std::vector<std::string>& arrays, int rank,
-                             std::int64_t scratch,
+                             std::int64_t scratch, bool some_copied,
                              const std::function<std::vector<RedistributeCells>(int rank)>& cells_of) {
   Problem problem;
   problem.operation = redistribute_name(arrays);
@@ -76,7 +100,20 @@ Problem redistribute_problem(const RedistributeSides& sides, const std::vector<s
   for (const CommonCells& cells : sides.received(rank))
     if (cells.rank != rank) add(cells, cells.rank, rank);
   problem.moves = moves.of(rank, [&](int of) -> const PeerBlocks& { return blocks[of]; });
-  limit(problem, sides, scratch);
+  if (some_copied) {
+    for (std::size_t a = 0; a < arrays.size(); ++a) {
+      UserRole copy{problem.buffers[2 * a].name + " copied", Role::scratch, mine[a].copied_bytes(),
+                    static_cast<int>(2 * a)};
+      if (mine[a].copied) copy.copies = whole_copy(mine[a].source);
+      problem.buffers.push_back(std::move(copy));
+    }
+    for (Move& move : problem.moves) {
+      const auto a = static_cast<std::size_t>(move.src / 2);
+      if ((move.src_rank == rank ? mine : cells_of(move.src_rank))[a].copied)
+        move.src = static_cast<int>(2 * arrays.size() + a);
+    }
+  }
+  limit(problem, sides, scratch, cells_of);
   return problem;
 }
 
@@ -123,7 +160,7 @@ class JointRedistribute final : public EachRank {
   }
 
   Problem problem_of(int rank) const override {
-    return redistribute_problem(sides_, names_, rank, scratch_, [&](int of) { return cells_of(of); });
+    return redistribute_problem(sides_, names_, rank, scratch_, false, [&](int of) { return cells_of(of); });
   }
 
   RedistributeSides sides_;

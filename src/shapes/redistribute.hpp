@@ -16,6 +16,8 @@ namespace tasuki {
 /// An array as a rank has it: where its cells lie before and after.
 struct RedistributeCells {
   LocalCells source, target;
+  bool copied = false;  ///< the source is copied first, because some of it is overwritten
+  std::int64_t copied_bytes() const { return copied ? source.range().end - source.range().begin : 0; }
 };
 
 /// What plans call the operation: `redistribute u,v`.
@@ -23,9 +25,10 @@ std::string redistribute_name(const std::vector<std::string>& arrays);
 
 /// The problem of a rank. Its buffers are the source and the target of each array in turn; they begin where the range
 /// of the rank's cells does. `cells_of` is asked for the rank's own cells and for those of ranks that it deals with.
-/// `scratch`: bytes that each rank may have of it; 0: no limit.
+/// `scratch`: bytes that each rank may have of it; 0: no limit. `some_copied`: some rank has a source that is copied
+/// first. Then there is a buffer for the copy of each source, behind the others.
 Problem redistribute_problem(const RedistributeSides& sides, const std::vector<std::string>& arrays, int rank,
-                             std::int64_t scratch,
+                             std::int64_t scratch, bool some_copied,
                              const std::function<std::vector<RedistributeCells>(int rank)>& cells_of);
 
 /// Empty: nothing is wrong.

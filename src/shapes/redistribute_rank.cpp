@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "layout/sequence.hpp"
@@ -128,9 +129,19 @@ Layout RedistributeOfRank::bytes_of(std::size_t buffer, bool written) const {
 
 std::string RedistributeOfRank::overlapping(std::size_t a, std::size_t b) const {
   return fmt::format(
-      "{} and {} overlap in memory: this rank would receive into bytes that it sends or receives in the same "
-      "operation, and nothing moves in place; give memory that does not overlap",
+      "{} and {} overlap in memory: this rank would receive two things into the same bytes; give memory that does not "
+      "overlap",
       buffer_name(a), buffer_name(b));
+}
+
+bool RedistributeOfRank::copies_first(std::size_t /*written*/, std::size_t read) {
+  cells_.at(rank_)[read / 2].copied = true;
+  return true;
+}
+
+bool RedistributeOfRank::copies() const {
+  const auto own = cells_.find(rank_);
+  return own != cells_.end() && std::ranges::any_of(own->second, &RedistributeCells::copied);
 }
 
 std::vector<int> RedistributeOfRank::named() const {
@@ -142,8 +153,10 @@ std::vector<int> RedistributeOfRank::named() const {
 }
 
 void RedistributeOfRank::tell(int /*hearer*/, Encoder& to) const {
-  for (const RedistributeCells& array : cells_.at(rank_))
+  for (const RedistributeCells& array : cells_.at(rank_)) {
     for (const LocalCells* side : {&array.source, &array.target}) to.layout(side->cell).numbers(side->strides);
+    to.number(array.copied ? 1 : 0);
+  }
 }
 
 void RedistributeOfRank::hear(int rank, Decoder& from) {
@@ -158,6 +171,7 @@ void RedistributeOfRank::hear(int rank, Decoder& from) {
       if (side->cell.size() != array.source.cell.size() || side->strides.size() != side->extents.size())
         throw Malformed("cells of another array");
     }
+    cells.copied = from.number(0, 1) == 1;
   }
 }
 
@@ -169,7 +183,8 @@ std::string RedistributeOfRank::misfit() const {
 }
 
 Problem RedistributeOfRank::problem(const Machine& /*machine*/) const {
-  return redistribute_problem(*sides_, names(), rank_, scratch_, [&](int rank) { return cells_.at(rank); });
+  return redistribute_problem(*sides_, names(), rank_, scratch_, some_copied_,
+                              [&](int rank) { return cells_.at(rank); });
 }
 
 }  // namespace tasuki

@@ -33,12 +33,15 @@ class RedistributeOfRank final : public RankShape {
   std::vector<MemoryUse> memory() const override;
   Layout bytes_of(std::size_t buffer, bool written) const override;
   std::string overlapping(std::size_t a, std::size_t b) const override;
+  bool copies_first(std::size_t written, std::size_t read) override;
+  bool copies() const override;
   Hearers hearers() const override { return Hearers::named; }
   std::string subject() const override { return "redistribute"; }
   std::vector<int> named() const override;
   void tell(int hearer, Encoder& to) const override;
   void hear(int rank, Decoder& from) override;
   std::string misfit() const override;
+  void found_copies() override { some_copied_ = true; }
   Problem problem(const Machine& machine) const override;
 
  private:
@@ -53,6 +56,7 @@ class RedistributeOfRank final : public RankShape {
   // Once listed.
   std::optional<RedistributeSides> sides_;
   std::vector<CommonCells> sent_, received_;
+  bool some_copied_ = false;
   std::map<int, std::vector<RedistributeCells>> cells_;  // of this rank, and of those that it has heard
 };
 

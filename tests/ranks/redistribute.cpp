@@ -115,10 +115,11 @@ double value_at(const Numbers& source_index, int epoch) {
 
 }  // namespace
 
-RANK_TEST("random arrays move to random distributions, over every path and engine") {
+RANK_TEST("random arrays move to random distributions, over every path and engine, some in place") {
   Random random(451);
   const auto paths = host_paths(ctx);
-  for (std::size_t number = 0; number < 4 * paths.size(); ++number) {
+  for (std::size_t number = 0; number < 5 * paths.size(); ++number) {
+    const bool here = number % 4 == 1;  // in place
     const std::size_t dims = 1 + at(below(random, 3));
     std::vector<int> axes(dims);
     std::iota(axes.begin(), axes.end(), 0);
@@ -141,14 +142,15 @@ RANK_TEST("random arrays move to random distributions, over every path and engin
     LocalDoubles after(own, to.array.local(ctx.rank()));
     RedistributeOptions options;
     options.path = paths[number % paths.size()];
-    if (number % 3 == 2) options.scratch = 4096;  // less than rings take
+    if (number % 3 == 2) options.scratch = here ? 1 << 16 : 4096;  // less than rings take
     if (options.path != "auto" && options.path != "mpi") options.path += ",shared:eager";
     options.engine = number % 2 == 0 ? "inline" : "thread";
     CAPTURE(number);
     CAPTURE(options.path);
     INFO(from.array.describe() << " to " << to.array.describe());
-    const RedistributeArray array(MovedArray{"u", before.local(), after.local()}, before.values.data(),
-                                  after.values.data());
+    const MovedArray how{"u", before.local(), after.local()};
+    if (here) before.values.resize(std::max(before.values.size(), after.values.size()));
+    const RedistributeArray array(how, before.values.data(), here ? before.values.data() : after.values.data());
     Redistribute operation(ctx, from, to, {array}, axes, options);
     check_plan(operation);
     for (int epoch = 1; epoch <= 3; ++epoch) {
@@ -159,6 +161,7 @@ RANK_TEST("random arrays move to random distributions, over every path and engin
       std::ranges::fill(after.values, -1.0);
       operation.start();
       operation.wait();
+      if (here) before.values.swap(after.values);
       bool right = true;
       std::int64_t inside = 0;
       after.for_each([&](const Numbers& local, double& value) {
@@ -172,11 +175,14 @@ RANK_TEST("random arrays move to random distributions, over every path and engin
           const Section& given = from_sections[at(axes[d])];
           source[at(axes[d])] = given.start + away / taken.step * given.step;
         }
-        right = right && value == (in_section ? value_at(source, epoch) : -1.0);
+        right = right && ((here && !in_section) || value == (in_section ? value_at(source, epoch) : -1.0));
         inside += in_section ? 1 : 0;
       });
       CHECK(right);
-      CHECK(std::ranges::count_if(after.values, [](double value) { return value != -1; }) == inside);
+      if (here)
+        before.values.swap(after.values);
+      else
+        CHECK(std::ranges::count_if(after.values, [](double value) { return value != -1; }) == inside);
     }
   }
 }
@@ -306,9 +312,11 @@ RANK_TEST("redistributions that cannot be are named on every rank") {
   little.scratch = -3;
   CHECK(error_of([&] { Redistribute(ctx, slabs, dealt, plain, {}, little); }).find("argument 'scratch' is -3") !=
         std::string::npos);
-  RedistributeArray same(in, out);
-  if (last) same.to = in.data();
-  CHECK(said(slabs, dealt, {same}).find("overlap in memory") != std::string::npos);
+  std::vector<double> again(12);
+  RedistributeArray same(in, again, "other");
+  if (last) same.to = out.data();
+  CHECK(said(slabs, dealt, {{in, out}, same}).find("overlap in memory: this rank would receive two things") !=
+        std::string::npos);
   if (n > 1) {
     CHECK(said(last ? dealt : slabs, dealt, plain).find("'from'") != std::string::npos);
     RedistributeArray shorter(in, out);
