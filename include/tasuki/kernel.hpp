@@ -85,7 +85,7 @@ struct MessagesOptions {
   /// `auto`, TASUKI_PATH=mpi counts.
   std::string path = "auto";
   /// Messages through the host, sent and received, that may be under way on a rank; rounded up to a power of two. Each
-  /// has `largest` bytes of pinned memory, more than which cannot go through the host.
+  /// has `largest` bytes of pinned memory, in which a larger message travels in slices.
   int by_host = 64;
 };
 
@@ -94,7 +94,7 @@ struct MessagesOptions {
 ///
 /// Other than in a team, the memory of ranks need not be reached: messages to other islands and hosts, and to GPUs out
 /// of reach, go through the host, where the process's progress thread gives them to MPI. It needs MPI_THREAD_MULTIPLE,
-/// and takes one of MPI's communicators until MPI ends. While a kernel runs on a GPU, that thread does not sleep.
+/// and takes two of MPI's communicators until MPI ends. While a kernel runs on a GPU, that thread does not sleep.
 class Messages {
  public:
   explicit Messages(const Context& context, const MessagesOptions& options = {});

@@ -406,7 +406,7 @@ With a team of its own, for the primitives. Messages to ranks out of reach go th
 depth: messages to one rank that never wait for their receiver.
 receives: that may be open for one sender.
 eager: bytes of a message that is stored at once into its place at the receiver.
-largest: bytes of a message from outside the window, and of one through the host.
+largest: bytes of a message from outside the window; through the host larger ones go in slices.
 concurrent: several groups of a rank may make calls at the same time; without, calls are quicker.
 path: 'auto', or 'mpi': through the host to all others.
 by_host: messages through the host that may be under way on a rank.

@@ -223,8 +223,8 @@ std::string what(const Failure& f, const device::Team& team) {
           f.call == Call::barrier || f.call == Call::grid_barrier ? "all ranks" : fmt::format("rank {}", f.peer));
     case Reason::host_room:
       return fmt::format(
-          "{} {} rank {} with {}: {} bytes; through the host {} may go: send less at once, or raise "
-          "MessagesOptions::largest",
+          "{} {} rank {} with {}: {} bytes; through the host {} may go, for MessagesOptions::largest is too small for "
+          "slices: make it 64 or more, or send less at once",
           call, f.call == Call::irecv ? "from" : "to", f.peer, tag_text(f.index), f.found, f.expected);
     case Reason::host_tag:
       return fmt::format("{} {} rank {} with {}: through the host tags go up to {}, which is what MPI takes", call,

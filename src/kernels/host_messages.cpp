@@ -15,8 +15,11 @@ namespace {
 
 using device::Word;
 using device::detail::answer_of;
+using device::detail::kSliceSlots;
 
 constexpr Word kSlots = 256;
+constexpr Word kHeaderSent = 2 * sizeof(Word);  // all bytes, and the number
+constexpr std::size_t kAligned = 128;
 constexpr std::chrono::milliseconds kFarewell{200};  // that withdrawn messages may take
 
 int largest_tag(MPI_Comm comm) {
@@ -42,12 +45,16 @@ HostMessages::HostMessages(Runtime& runtime, bool on_gpu, Word places, Word room
       abort_(std::move(abort)),
       room_(room),
       ring_(on_gpu, kSlots, places),
-      staging_(allocate_for_host(on_gpu, std::max<Word>(1, places * room))) {
+      staging_(allocate_for_host(on_gpu, places * (room + device::detail::kHeader))),
+      counts_(std::reinterpret_pointer_cast<Word>(
+          allocate_for_host(on_gpu, places * device::detail::kCountWords * sizeof(Word)))),
+      sliced_(allocate_for_kernels(on_gpu, kAligned + places * sizeof(device::detail::Sliced))) {
   messages_.reserve(places);
 }
 
 void HostMessages::connect() {
   comm_ = mpi::duplicate(runtime_.messages(), runtime_.deadline, "making the communicator for kernels' messages");
+  slices_ = mpi::duplicate(runtime_.messages(), runtime_.deadline, "making the communicator for slices of kernels");
   largest_tag_ = largest_tag(comm_);
   Worker::instance().add(this);
 }
@@ -60,22 +67,36 @@ HostMessages::~HostMessages() {
 // Messages that no kernel has waited for, or that a failure has left. If one does not end now, MPI may still read or
 // write its staging memory, so that memory is never freed.
 void HostMessages::finish() {
-  for (KernelMessage& message : messages_) mpi::calls().Cancel(&message.request);
+  std::vector<MPI_Request> requests;
+  for (const KernelMessage& message : messages_) {
+    requests.push_back(message.request);
+    requests.insert(requests.end(), message.slots.begin(), message.slots.end());
+  }
+  std::erase(requests, MPI_REQUEST_NULL);
+  for (MPI_Request& request : requests) mpi::calls().Cancel(&request);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
-  for (KernelMessage& message : messages_) {
+  for (MPI_Request& request : requests) {
     int ended = 0;
-    while (ended == 0 && mpi::calls().Test(&message.request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+    while (ended == 0 && mpi::calls().Test(&request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
       if (ended != 0 || std::chrono::steady_clock::now() > end) break;
       std::this_thread::yield();
     }
     if (ended != 0) continue;
-    if (message.request != MPI_REQUEST_NULL) mpi::calls().Request_free(&message.request);
+    if (request != MPI_REQUEST_NULL) mpi::calls().Request_free(&request);
     [[maybe_unused]] const auto* const kept = new std::shared_ptr<std::byte>(staging_);
   }
 }
 
 device::ByHost HostMessages::device() const {
-  return {ring_.device(), reinterpret_cast<device::Byte*>(staging_.get()), room_, largest_tag_};
+  device::ByHost all{};
+  all.proxy = ring_.device();
+  all.staging = reinterpret_cast<device::Byte*>(staging_.get());
+  all.counts = counts_.get();
+  all.sliced = reinterpret_cast<device::detail::Sliced*>(sliced_.get() + kAligned);
+  all.sliced_open = reinterpret_cast<Word*>(sliced_.get());
+  all.room = room_;
+  all.largest_tag = largest_tag_;
+  return all;
 }
 
 std::string HostMessages::failure() const {
@@ -98,7 +119,7 @@ bool HostMessages::serve() {
   for (std::size_t i = 0; i < messages_.size();) {
     bool ended = false;
     if (!look(messages_[i], ended)) return false;
-    busy = busy || ended;
+    busy = busy || ended || messages_[i].slices > 0;
     if (ended) {
       messages_[i] = messages_.back();  // MPI has matched them: their order means nothing any more
       messages_.pop_back();
@@ -114,29 +135,86 @@ bool HostMessages::begin(const HostRing::Asked& asked) {
   KernelMessage& message = messages_.back();
   // A receive takes whatever a sender can send, so that one that is too long is found out here.
   const int tag = message.tag() == device::kAnyTag ? MPI_ANY_TAG : message.tag();
-  const int code = message.sends() ? mpi::calls().Isend(staging_of(message), static_cast<int>(message.bytes()),
-                                                        MPI_BYTE, message.peer(), tag, comm_, &message.request)
-                                   : mpi::calls().Irecv(staging_of(message), static_cast<int>(room_), MPI_BYTE,
+  Word bytes = room_ + kHeaderSent;
+  if (message.sends() && message.bytes() <= room_) {
+    bytes = message.bytes();
+  } else if (message.sends()) {
+    message.number = next_number_;
+    next_number_ = next_number_ == largest_tag_ ? 0 : next_number_ + 1;
+    header_of(message)[0] = message.bytes();
+    header_of(message)[1] = static_cast<Word>(message.number);
+  }
+  const int code = message.sends() ? mpi::calls().Isend(staging_of(message), static_cast<int>(bytes), MPI_BYTE,
+                                                        message.peer(), tag, comm_, &message.request)
+                                   : mpi::calls().Irecv(staging_of(message), static_cast<int>(bytes), MPI_BYTE,
                                                         message.peer(), tag, comm_, &message.request);
   return code == MPI_SUCCESS || fail(message, message.sends() ? "MPI_Isend" : "MPI_Irecv", code);
 }
 
 bool HostMessages::look(KernelMessage& message, bool& ended) {
+  if (message.slices > 0) return carry_on(message, ended);
   int done = 0;
   MPI_Status status;
   const int code = mpi::calls().Test(&message.request, &done, &status);
   if (code != MPI_SUCCESS) return fail(message, "MPI_Test", code);
   if (done == 0) return true;
-  ended = true;
+  ended = has_come(message, status);
+  return ended || carry_on(message, ended);
+}
+
+// What MPI has ended is the whole message, of which the kernel then hears; or slices follow, and it returns false.
+bool HostMessages::has_come(KernelMessage& message, const MPI_Status& status) {
   Word answer = answer_of(device::detail::kDelivered, message.bytes(), message.tag());
+  Word all = message.bytes();
   if (!message.sends()) {
     int bytes = 0;
     mpi::calls().Get_count(&status, MPI_BYTE, &bytes);
-    const auto count = static_cast<Word>(bytes);
-    answer = answer_of(count > message.bytes() ? device::detail::kTooLong : device::detail::kDelivered, count,
-                       status.MPI_TAG);
+    message.came = status.MPI_TAG;
+    all = static_cast<Word>(bytes);
+    if (all > room_) {
+      all = header_of(message)[0];
+      message.number = static_cast<int>(header_of(message)[1]);
+    }
+    answer =
+        answer_of(all > message.bytes() ? device::detail::kTooLong : device::detail::kDelivered, all, message.came);
   }
-  ring_.answer(message.asked, answer);
+  if (all <= room_ || all > message.bytes()) {
+    ring_.answer(message.asked, answer);
+    return true;
+  }
+  message.all = all;
+  message.slices = device::detail::slices_of(all, room_);
+  message.begun = message.ended = kSliceSlots;
+  publish(message);
+  return false;
+}
+
+// A slot of a sender is free when its slice has been sent, one of a receiver when the kernel has unpacked it.
+bool HostMessages::carry_on(KernelMessage& message, bool& ended) {
+  const Word most = device::detail::slice_bytes(room_);
+  const Word kernel = device::detail::load_acquire(counts_of(message));
+  const Word until = message.sends() ? kernel : std::min(message.slices, kernel + kSliceSlots);
+  for (; message.begun < until; ++message.begun) {
+    const auto bytes = static_cast<int>(std::min(most, message.all - message.begun * most));
+    std::byte* const slot = staging_of(message) + message.begun % kSliceSlots * most;
+    MPI_Request* const request = &message.slots[message.begun % kSliceSlots];
+    const int code = message.sends()
+                         ? mpi::calls().Isend(slot, bytes, MPI_BYTE, message.peer(), message.number, slices_, request)
+                         : mpi::calls().Irecv(slot, bytes, MPI_BYTE, message.peer(), message.number, slices_, request);
+    if (code != MPI_SUCCESS) return fail(message, message.sends() ? "MPI_Isend" : "MPI_Irecv", code);
+  }
+  const Word before = message.ended;
+  for (; message.ended < message.begun; ++message.ended) {
+    int done = 0;
+    const int code = mpi::calls().Test(&message.slots[message.ended % kSliceSlots], &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) return fail(message, "MPI_Test", code);
+    if (done == 0) break;
+  }
+  if (message.ended > before) publish(message);
+  ended = message.ended == message.slices;
+  if (ended)
+    ring_.answer(message.asked,
+                 answer_of(device::detail::kDelivered, message.all, message.sends() ? message.tag() : message.came));
   return true;
 }
 

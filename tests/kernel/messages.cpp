@@ -120,8 +120,8 @@ struct Part {
 
 constexpr int kMostMessages = 4;  // between two ranks in a round
 
-// A rank's part in rounds that all ranks work out alike.
-Part part_of(int me, int ranks, int rounds, int seed, Word largest, bool receives_first) {
+// A rank's part in rounds that all ranks work out alike. `outside`: bytes of its own window's messages from elsewhere.
+Part part_of(int me, int ranks, int rounds, int seed, Word largest, Word outside, bool receives_first) {
   std::mt19937 random(static_cast<unsigned>(seed));
   Part part;
   for (int round = 0; round < rounds; ++round) {
@@ -149,7 +149,8 @@ Part part_of(int me, int ranks, int rounds, int seed, Word largest, bool receive
           send.tag = message.tag;
           send.bytes = send.room = message.bytes;
           send.seed = message.seed;
-          send.in_window = random() % 2 == 0 || message.bytes > 60000 ? 1 : 0;
+          const bool alone = from == to && message.bytes > outside;
+          send.in_window = random() % 2 == 0 || message.bytes > 60000 || alone ? 1 : 0;
           posts[static_cast<std::size_t>(from)].push_back(send);
         }
         for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -207,10 +208,12 @@ Part part_of(int me, int ranks, int rounds, int seed, Word largest, bool receive
 }
 
 void exchange(const tasuki::Context& ctx, Kernel kernel, const tasuki::ResidentOptions& width, int rounds, int seed,
-              Word largest, bool concurrent = true, const std::string& path = "auto") {
+              Word largest, bool concurrent = true, const std::string& path = "auto",
+              std::int64_t staging = tasuki::MessagesOptions().largest) {
   CAPTURE(seed);
+  CAPTURE(staging);
   const bool tight = seed % 3 == 0;  // isend has to wait, and takes meanwhile what comes for receives that are open
-  const Part part = part_of(ctx.rank(), ctx.size(), rounds, seed, largest, tight);
+  const Part part = part_of(ctx.rank(), ctx.size(), rounds, seed, largest, static_cast<Word>(staging), tight);
   for (int r = 0; r < rounds; ++r)
     REQUIRE(part.first[static_cast<std::size_t>(r) + 1] - part.first[static_cast<std::size_t>(r)] <= kMostRequests);
   tasuki::MessagesOptions options;
@@ -221,6 +224,7 @@ void exchange(const tasuki::Context& ctx, Kernel kernel, const tasuki::ResidentO
   options.eager = seed % 2 == 0 ? 1024 : 37;
   options.concurrent = concurrent;
   options.path = path;
+  options.largest = staging;
   const tasuki::Messages messages(ctx, options);
   const Buffer<Post> posts(part.posts);
   const Buffer<int> first(part.first);
@@ -263,15 +267,16 @@ RANK_TEST("kernels on threads send large messages") {
 
 namespace {
 
-// Every block of a rank sends to the same block of every rank, with its number for a tag, all at once.
-TASUKI_KERNEL void all_blocks(device::Messages m, int epochs, Byte* memory, Word* errors) {
+// Every block of a rank sends to the same block of every rank, `first` ranks on, with its number for a tag, all at
+// once.
+TASUKI_KERNEL void all_blocks(device::Messages m, int first, int epochs, Byte* memory, Word* errors) {
   const auto group = device::this_block();
   const auto block = static_cast<Word>(group.block());
   constexpr Word kMost = 2100;
   Byte* const sent = memory + block * 2 * kMost;
   Byte* const got = sent + kMost;
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    for (int step = 0; step < m.team.ranks; ++step) {
+    for (int step = first; step < m.team.ranks; ++step) {
       const int to = (m.team.rank + step) % m.team.ranks;
       const int from = (m.team.rank + m.team.ranks - step) % m.team.ranks;
       const Word out = mixed(static_cast<Word>(epoch), block, static_cast<Word>(m.team.rank), static_cast<Word>(to));
@@ -468,7 +473,7 @@ RANK_TEST("all blocks of kernels on threads send at once") {
     const Buffer<Word> errors(2);
     // Again, for what one launch leaves the next finds.
     for (const int epochs : {30, 1, 9})
-      tasuki::launch_resident(ctx, width, all_blocks, messages.device(), epochs, memory.get(), errors.get()).wait();
+      tasuki::launch_resident(ctx, width, all_blocks, messages.device(), 0, epochs, memory.get(), errors.get()).wait();
     CHECK(errors[0] == 0);
     CHECK(errors[1] == 3 * kBlocks);
   }
@@ -556,6 +561,78 @@ RANK_TEST("kernels send random messages through the host where that is asked for
   exchange(ctx, by_block, widths()[2], 10, 63, 50000, false, "mpi");
 }
 
+RANK_TEST("kernels send messages of any size through the host, in slices") {
+  if (ranks_are_threads()) return;
+  prepare(ctx);
+  exchange(ctx, by_block, widths()[0], 2, 71, 90000, true, "mpi", 1000);
+  exchange(ctx, by_block, widths()[1], 2, 72, 50000, true, "mpi", 4096);
+  exchange(ctx, by_block, widths()[2], 2, 73, 3000, false, "mpi", 64);
+  exchange(ctx, by_warp, widths()[1], 2, 75, 20000, true, "mpi", 500);
+  exchange(ctx, by_thread, widths()[0], 2, 76, 20000, false, "mpi", 500);
+}
+
+RANK_TEST("blocks of kernels copy slices of each other's messages through the host") {
+  if (ranks_are_threads() || ctx.size() == 1) return;
+  prepare(ctx);
+  constexpr int kBlocks = 3;
+  tasuki::MessagesOptions options;
+  options.path = "mpi";
+  options.largest = 800;
+  options.by_host = 16;
+  const tasuki::Messages messages(ctx, options);
+  const Buffer<Byte> memory(static_cast<std::size_t>(kBlocks) * 2 * 2100);
+  const Buffer<Word> errors(2);
+  for (const int epochs : {4, 1, 2})
+    tasuki::launch_resident(ctx, widths(kBlocks)[1], all_blocks, messages.device(), 1, epochs, memory.get(),
+                            errors.get())
+        .wait();
+  CHECK(errors[0] == 0);
+  CHECK(errors[1] == 3 * kBlocks);
+}
+
+namespace {
+
+// Two ranks send to each other, and wait for a last word before they wait for what they send and get: only in that wait
+// can the slices go.
+TASUKI_KERNEL void word_last(device::Messages m, Word bytes, Byte* memory, Word* errors) {
+  const auto group = device::this_block();
+  const int other = m.team.rank ^ 1;
+  if (other >= m.team.ranks) return;
+  device::Request send, receive, word, last;
+  fill(group, memory, bytes, static_cast<Word>(m.team.rank) + 5);
+  if (!device::irecv(m, group, other, memory + bytes, bytes, 1, receive)) return;
+  if (!device::irecv(m, group, other, memory + 2 * bytes, 8, 2, last)) return;
+  if (!device::isend(m, group, other, memory, bytes, 1, send)) return;
+  if (m.team.rank < other) {  // the word goes when all has come
+    if (!device::wait(m, group, receive) || !device::isend(m, group, other, memory, 8, 2, word)) return;
+    if (!device::wait(m, group, last) || !device::wait(m, group, word) || !device::wait(m, group, send)) return;
+  } else {
+    if (!device::wait(m, group, last) || !device::isend(m, group, other, memory, 8, 2, word)) return;
+    if (!device::wait(m, group, word) || !device::wait(m, group, send) || !device::wait(m, group, receive)) return;
+  }
+  count(errors, receive.bytes == bytes ? 0 : 1);
+  count(errors, differences(group, memory + bytes, bytes, static_cast<Word>(other) + 5));
+  if (group.thread() == 0) device::detail::add_gpu(errors + 1, 1);
+}
+
+}  // namespace
+
+RANK_TEST("a kernel that waits for something else sends and receives slices meanwhile") {
+  if (ranks_are_threads() || ctx.size() == 1) return;
+  prepare(ctx);
+  tasuki::MessagesOptions options;
+  options.path = "mpi";
+  options.largest = 1 << 12;
+  const tasuki::Messages messages(ctx, options);
+  for (const Word bytes : {Word{4097}, Word{177777}}) {
+    const Buffer<Byte> memory(2 * bytes + 8);
+    const Buffer<Word> errors(2);
+    tasuki::launch_resident(ctx, widths()[1], word_last, messages.device(), bytes, memory.get(), errors.get()).wait();
+    CHECK(errors[0] == 0);
+    CHECK(errors[1] == ((ctx.rank() ^ 1) < ctx.size() ? 1 : 0));
+  }
+}
+
 RANK_TEST("all blocks of kernels send through the host at once, with fewer places than messages") {
   if (ranks_are_threads()) return;
   prepare(ctx);
@@ -568,7 +645,8 @@ RANK_TEST("all blocks of kernels send through the host at once, with fewer place
   const Buffer<Byte> memory(static_cast<std::size_t>(kBlocks) * 2 * 2100);
   const Buffer<Word> errors(2);
   for (const int epochs : {30, 1, 9})
-    tasuki::launch_resident(ctx, widths(kBlocks)[0], all_blocks, messages.device(), epochs, memory.get(), errors.get())
+    tasuki::launch_resident(ctx, widths(kBlocks)[0], all_blocks, messages.device(), 0, epochs, memory.get(),
+                            errors.get())
         .wait();
   CHECK(errors[0] == 0);
   CHECK(errors[1] == 3 * kBlocks);

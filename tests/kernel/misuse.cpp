@@ -376,7 +376,7 @@ TEST_CASE("threads of a group that take different ways are told so") {
 namespace {
 
 // One thing that fails where messages go through the host.
-enum class HostFault { put, barrier, too_large, receive, truncated, layout, untaken };
+enum class HostFault { put, barrier, too_large, receive, truncated, truncated_slices, layout, untaken };
 HostFault by_host{};
 
 TASUKI_KERNEL void faulty_by_host(device::Messages m, HostFault fault, Byte* memory, Word* yes) {
@@ -405,6 +405,11 @@ TASUKI_KERNEL void faulty_by_host(device::Messages m, HostFault fault, Byte* mem
              device::irecv(m, group, before, memory, 99, device::kAnyTag, requests[1]) &&
              device::wait(m, group, requests[1]);
       break;
+    case HostFault::truncated_slices:
+      good = device::isend(m, group, other, memory, 3000, 4, requests[0]) &&
+             device::irecv(m, group, before, memory, 2999, device::kAnyTag, requests[1]) &&
+             device::wait(m, group, requests[1]);
+      break;
     case HostFault::layout: {
       device::Shape shape{};
       shape.bytes = 3000;
@@ -427,13 +432,18 @@ std::string expected_by_host(HostFault fault, int rank, int ranks) {
     case HostFault::barrier:
       return "barrier: kernels of this rank do not reach the memory of all ranks";
     case HostFault::too_large:
-      return "isend to rank " + other + " with tag 2: 3000 bytes; through the host 2048 may go";
+      return "isend to rank " + other +
+             " with tag 2: 3000 bytes; through the host 48 may go, for MessagesOptions::largest is too";
     case HostFault::receive:
       return "wait for a message from rank " + other + " with tag 77, which comes through the host: it did not come";
     case HostFault::truncated:
       return "wait for a message from rank " + before + ": the message with tag 4 has 100 bytes, its receive takes 99";
+    case HostFault::truncated_slices:
+      return "wait for a message from rank " + before +
+             ": the message with tag 4 has 3000 bytes, its receive takes 2999";
     case HostFault::layout:
-      return "isend to rank " + other + " with tag 6: 3000 bytes; through the host 2048 may go";
+      return "isend to rank " + other +
+             " with tag 6: 3000 bytes; through the host 48 may go, for MessagesOptions::largest is too";
     case HostFault::untaken:
       return "from rank " + other + " with tag 5: 4 messages through the host have not ended";
   }
@@ -448,7 +458,7 @@ void one_fault_by_host(const tasuki::Context& shared) {
   CAPTURE(expected);
   tasuki::MessagesOptions options;
   options.path = "mpi";
-  options.largest = 2048;
+  options.largest = by_host == HostFault::too_large || by_host == HostFault::layout ? 48 : 2048;
   options.by_host = 4;
   const tasuki::Messages messages(ctx, options);
   const Buffer<Byte> memory(4096);

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include" / "tasuki" / "kernel"
-NOTED = (9, "ac2e497ba600c47e")
+NOTED = (10, "da82b853b16ff58b")
 # What a Handle, a Team, Messages, a Shape and Neighbours are and point to, by header.
 STRUCTURES = {
     "version.hpp": ("Heading",),
@@ -20,6 +20,7 @@ STRUCTURES = {
     "proxy.cuh": ("Proxy", "HostRequest"),
     "shape.cuh": ("ShapeBlock", "Shape"),
     "channel.cuh": ("ByHost", "Messages", "OpenReceive", "Box"),
+    "slices.cuh": ("Sliced",),
     "program.cuh": (
         *("GpuDim", "GpuCopy", "GpuPlace", "GpuStep", "GpuTaskHeader", "GpuTask", "GpuEvent", "PlanFailure", "PlanRun"),
     ),

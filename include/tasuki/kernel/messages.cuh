@@ -22,9 +22,11 @@ TASUKI_DEVICE bool failed(const Messages& m) {
 }
 
 /// Begins to send `bytes` bytes from `from`, any memory of this rank, to rank `to` (this one too), with a tag of 0 or
-/// more. `from` must not change until the request is done. The receiver need not have posted a receive. Waits, up to
-/// the deadline, while MessagesOptions::depth messages to that rank or more have not been received. Errors: no such
-/// rank, a negative tag, more than MessagesOptions::largest bytes from outside the window, the deadline.
+/// more. `from` must not change until the request is done. The receiver need not have posted a receive, but one of more
+/// than MessagesOptions::largest bytes through the host needs both ranks: its slices are copied while groups of them
+/// wait, or test, for whatever it is. Waits, up to the deadline, while MessagesOptions::depth messages to that rank or
+/// more have not been received. Errors: no such rank, a negative tag, more than MessagesOptions::largest bytes from
+/// outside the window unless through the host, the deadline.
 template <class Group>
 TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const void* from, Word bytes, int tag,
                          Request& request) {

@@ -4,7 +4,8 @@
 //   sender:    pack into host memory, ask ... MPI_Isend, MPI_Test ... answer
 //   receiver:  ask ... MPI_Irecv, MPI_Test ... answer, unpack from host memory
 //
-// A request's message lies in host memory at its answer's place.
+// A request's message lies in host memory at its answer's place; a larger one than fits there goes in slices
+// (slices.cuh).
 #pragma once
 
 #include "tasuki/kernel/impl/deliver.cuh"
@@ -12,19 +13,21 @@
 namespace tasuki::device {
 namespace detail {
 
-constexpr int kHostSend = 16;  // kinds of Request
-constexpr int kHostReceive = 17;
-
 constexpr Word kEcho = 1;  // HostRequest::what; of messages `a` is the peer and the tag, `b` the bytes
 constexpr Word kIsend = 2;
 constexpr Word kIrecv = 3;
 
-// An answer about a message: what became of it in two bits, then its bytes and its tag in 31 each.
+// An answer about a message: what became of it in two bits, then its bytes and its tag in 31 each. Of more bytes than
+// these hold it says kMostBytes, and the header all of them.
 constexpr Word kDelivered = 0;
 constexpr Word kTooLong = 1;
+constexpr Word kMostBytes = 0x7fffffff;
 
 TASUKI_DEVICE Word answer_of(Word outcome, Word bytes, int tag) {
-  return outcome << 62 | bytes << 31 | static_cast<unsigned>(tag);
+  return outcome << 62 | (bytes < kMostBytes ? bytes : kMostBytes) << 31 | static_cast<unsigned>(tag);
+}
+TASUKI_DEVICE Word bytes_in(Word answer) {
+  return answer >> 31 & kMostBytes;
 }
 TASUKI_DEVICE Word ends_of(int peer, int tag) {
   return static_cast<Word>(peer) << 32 | static_cast<unsigned>(tag);
@@ -33,10 +36,6 @@ TASUKI_DEVICE Word ends_of(int peer, int tag) {
 /// Whether the rank is one whose messages go through the host.
 TASUKI_DEVICE bool is_unreachable(const Messages& m, int peer) {
   return is_rank(m.team, peer) && m.team.base[peer] == nullptr;
-}
-
-TASUKI_DEVICE Byte* staging_of(const Messages& m, Word place) {
-  return m.by_host.staging + place * m.by_host.room;
 }
 
 /// A place for an answer.
@@ -62,7 +61,16 @@ struct LookForAnswer {
   TASUKI_DEVICE Word look() const {
     const Proxy& proxy = m.by_host.proxy;
     const Word place = request.number & ((Word{1} << proxy.log_places) - 1);
-    return is_answered(proxy, place, request.number >> proxy.log_places, answer) ? kEnded : kNotYet;
+    if (!is_answered(proxy, place, request.number >> proxy.log_places, answer)) return kNotYet;
+    return request.kind != kHostReceive || answer >> 62 == kTooLong || !is_sliced(m, bytes_in(answer)) ||
+                   is_unpacked(place)
+               ? kEnded
+               : kNotYet;
+  }
+  /// Of a message in slices: whether this group and others have unpacked all.
+  TASUKI_DEVICE bool is_unpacked(Word place) const {
+    fence();  // the host has stored the header before the answer
+    return load_acquire_gpu(&m.by_host.sliced[place].moved) == slices_of(all_bytes(m, place), m.by_host.room);
   }
   TASUKI_DEVICE void complain(Reason why) const { fail(m.team, call, why, request.peer, request.tag); }
 };
@@ -73,7 +81,8 @@ TASUKI_DEVICE bool begin_by_host(const Messages& m, const Group& group, Call cal
                                  Word& place) {
   if (tag > m.by_host.largest_tag)
     return fail(m.team, call, Reason::host_tag, peer, tag, static_cast<Word>(m.by_host.largest_tag));
-  if (bytes > m.by_host.room) return fail(m.team, call, Reason::host_room, peer, tag, m.by_host.room, bytes);
+  if (is_sliced(m, bytes) && slice_bytes(m.by_host.room) == 0)
+    return fail(m.team, call, Reason::host_room, peer, tag, m.by_host.room, bytes);
   group.sync();
   if (drive(m, group, LookForAnswersPlace{m, peer, tag, place}, false) != kEnded) return false;
   place = group.broadcast(place);
@@ -104,8 +113,10 @@ TASUKI_DEVICE bool send_by_host(const Messages& m, const Group& group, int to, c
   if (!check_message(m, Call::isend, to, tag, 0)) return false;
   Word place = 0;
   if (!begin_by_host(m, group, Call::isend, to, from.bytes, tag, place)) return false;
-  gather(group, staging_of(m, place), from, from.bytes);
+  const bool sliced = is_sliced(m, from.bytes);
+  gather(group, staging_of(m, place), from, sliced ? kSliceSlots * slice_bytes(m.by_host.room) : from.bytes);
   group.sync();
+  if (group.thread() == 0 && sliced) open_sliced(m, place, kHostSend, from);
   if (group.thread() == 0) fence();  // the host reads what has been copied
   return ask_for(m, group, kIsend, to, from.bytes, tag, place, request);
 }
@@ -117,6 +128,10 @@ TASUKI_DEVICE bool receive_by_host(const Messages& m, const Group& group, int fr
   if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
   Word place = 0;
   if (!begin_by_host(m, group, Call::irecv, from, to.bytes, tag, place)) return false;
+  if (group.thread() == 0 && is_sliced(m, to.bytes)) {
+    open_sliced(m, place, kHostReceive, to);
+    fence();
+  }
   if (!ask_for(m, group, kIrecv, from, to.bytes, tag, place, request)) return false;
   request.to = to;
   return true;
@@ -137,17 +152,22 @@ TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request
   if (!done) return true;
   if (receives && group.thread() == 0) fence();  // what MPI has stored may be read
   answer = group.broadcast(answer);
-  const Word bytes = answer >> 31 & 0x7fffffff;
+  const Word bytes = bytes_in(answer);
   const int tag = static_cast<int>(answer & 0x7fffffff);
   if (answer >> 62 == kTooLong)
     return fail(m.team, Call::wait_host_receive, Reason::truncated, request.peer, tag, request.bytes, bytes);
+  const bool sliced = is_sliced(m, request.bytes);
   if (receives) {
-    scatter(group, request.to, staging_of(m, place), bytes);
+    const bool came_in_slices = is_sliced(m, bytes);
+    if (!came_in_slices) scatter(group, request.to, staging_of(m, place), bytes);
     request.tag = tag;
-    request.bytes = bytes;
+    request.bytes = came_in_slices ? all_bytes(m, place) : bytes;
   }
   group.sync();
-  if (group.thread() == 0) give_back_place(proxy, place);
+  if (group.thread() == 0) {
+    if (sliced) close_sliced(m, place);
+    give_back_place(proxy, place);
+  }
   request.kind = kNothing;
   return true;
 }

@@ -25,12 +25,16 @@ constexpr int kAnyTag = -1;  ///< of a receive: it takes messages of any tag
 
 namespace detail {
 struct Box;
-}
+struct Sliced;
+}  // namespace detail
 
 /// How messages go to ranks whose memory a kernel does not reach (by_host.cuh).
 struct ByHost {
   Proxy proxy;
-  Byte* staging;  // in host memory: `room` bytes for each place of an answer
+  Byte* staging;           // in host memory: for each place of an answer `room` bytes and a header
+  Word* counts;            // in host memory, by place: slices, as slices.cuh says
+  detail::Sliced* sliced;  // where kernels run, by place: messages in slices
+  Word* sliced_open;       // where kernels run: how many there are
   Word room;
   int largest_tag;  // that MPI takes
 };

@@ -1,7 +1,7 @@
 // How a group stores a message's lines, unpacks a message into a receive, and waits. Part of tasuki/kernel.cuh.
 #pragma once
 
-#include "tasuki/kernel/impl/matching.cuh"
+#include "tasuki/kernel/impl/slices.cuh"
 #include "tasuki/kernel/impl/word_lines.cuh"
 
 namespace tasuki::device::detail {
@@ -118,6 +118,7 @@ constexpr Word kNotYet = 2;
 constexpr Word kMine = 3;    // the message of its own receive, whose number follows
 constexpr Word kOthers = 4;  // that of another: the peer and the receive follow
 constexpr Word kDone = 5;    // its own receive is over: the bytes, 8 at most, and the tag follow
+constexpr Word kSlice = 6;   // a slice of a message through the host, whose place follows
 TASUKI_DEVICE Word next_of(Word what, Word number = 0, int peer = 0) {
   return number << 16 | static_cast<Word>(peer) << 8 | what;
 }
@@ -125,8 +126,9 @@ TASUKI_DEVICE Word next_of(Word what, Word number = 0, int peer = 0) {
 constexpr int kTurns = 32;  // looks until others' messages are looked for
 
 /// By the group, begun by a `sync`: its first thread calls `look.look()` until that finds something, and returns it, a
-/// word as above. Meanwhile the group receives what comes for other receives of the rank, because another rank may wait
-/// for that. `once`: looks a single time. `look.complain(reason)` says what did not come.
+/// word as above. Meanwhile the group receives what comes for other receives of the rank, and copies slices of its
+/// messages through the host, because another rank may wait for that. `once`: looks a single time.
+/// `look.complain(reason)` says what did not come.
 template <class Group, class Look>
 TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool once) {
   Deadline deadline(m.team);
@@ -141,6 +143,7 @@ TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool onc
         int peer = 0;
         Word number = 0;
         if ((once || ++turns % kTurns == 0) && claim_any(m, peer, number)) next = next_of(kOthers, number, peer);
+        if (next == kNotYet && may_claim_slice(m) && claim_slice(m, number)) next = next_of(kSlice, number);
         if (once || next != kNotYet) break;
         if (deadline.more()) continue;
         if (deadline.why() != Reason::none) look.complain(deadline.why());
@@ -150,8 +153,14 @@ TASUKI_RARE Word drive(const Messages& m, const Group group, Look look, bool onc
       if (!good) next = kGaveUp;
     }
     next = group.broadcast(next);
-    if ((next & 0xff) != kOthers) return next;
-    if (!take_for_another(m, group, static_cast<int>(next >> 8 & 0xff), next >> 16)) return kGaveUp;
+    if ((next & 0xff) == kSlice) {
+      move_slice(m, group, next >> 16);
+      deadline.begin_again();
+    } else if ((next & 0xff) != kOthers) {
+      return next;
+    } else if (!take_for_another(m, group, static_cast<int>(next >> 8 & 0xff), next >> 16)) {
+      return kGaveUp;
+    }
     if (once) return kNotYet;
   }
 }

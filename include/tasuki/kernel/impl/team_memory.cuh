@@ -47,7 +47,7 @@ enum class Reason : int {
   twice,          ///< a receive into a layout that names a byte twice
   overrun,        ///< a packet that came before the last was taken
   unreached,      ///< a rank whose memory is not reached, or a barrier with such ranks
-  host_room,      ///< a message through the host, or its receive, of too many bytes
+  host_room,      ///< a message through the host, or its receive, of too many bytes to go without slices
   host_tag,       ///< a tag of a message through the host that is too large for MPI
   no_host,        ///< no message goes through the host
 };
@@ -165,6 +165,11 @@ class Deadline {
   TASUKI_DEVICE Reason why() const {
     return why_;
   }  ///< none: something else has failed
+  /// What is waited for has gone on.
+  TASUKI_DEVICE void begin_again() {
+    begin_ = 0;
+    last_ = 0;
+  }
 
  private:
   TASUKI_DEVICE bool look() {
