@@ -73,14 +73,15 @@ class Bench {
     return name.find(options_.only) != std::string::npos;
   }
 
-  /// `ways` of an iteration; `launch` gets the launch's options and the run, and waits.
+  /// `ways` of an iteration; `launch` gets the launch's options and the run, and waits. Returns the median, or 0 if the
+  /// case is left out, as the others.
   template <class Launch>
-  void measure(const std::string& name, Word bytes, int blocks, double ways, Launch&& launch) {
-    measure(name, bytes, blocks, options_.threads, ways, launch);
+  double measure(const std::string& name, Word bytes, int blocks, double ways, Launch&& launch) {
+    return measure(name, bytes, blocks, options_.threads, ways, launch);
   }
   template <class Launch>
-  void measure(const std::string& name, Word bytes, int blocks, int threads, double ways, Launch&& launch) {
-    if (!wants(name)) return;
+  double measure(const std::string& name, Word bytes, int blocks, int threads, double ways, Launch&& launch) {
+    if (!wants(name)) return 0;
     std::vector<double> all;
     for (int n = 0; n < options_.launches; ++n) {
       tasuki::ResidentOptions how;
@@ -96,15 +97,15 @@ class Bench {
       std::fill(times.begin(), times.end(), Word{0});  // of a rank that takes no part in the next case
       fetch(times_.get(), times.data(), times.size() * sizeof(Word));
     }
-    print(name, bytes, std::to_string(blocks) + " x " + std::to_string(threads), all);
+    return print(name, bytes, std::to_string(blocks) + " x " + std::to_string(threads), all);
   }
 
   /// `run` carries out so many epochs; `prepare`, before each time, is not timed.
   template <class Epochs>
-  void measure_host(
+  double measure_host(
       const std::string& name, Word bytes, Epochs&& run, const std::string& by = "host",
       const std::function<void()>& prepare = [] {}) {
-    if (!wants(name)) return;
+    if (!wants(name)) return 0;
     std::vector<double> all;
     run(static_cast<int>(kWarmUp));
     for (int n = 0; n < options_.launches; ++n) {
@@ -114,7 +115,7 @@ class Bench {
       run(iterations(bytes));
       add(all, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count(), bytes);
     }
-    print(name, bytes, by, all);
+    return print(name, bytes, by, all);
   }
   int iterations(Word bytes) const {
     return bytes < kLong ? options_.iterations : std::max(1, options_.iterations / 10);
@@ -133,7 +134,7 @@ class Bench {
     for (const double one : context_.allgather(mine)) slowest = std::max(slowest, one);
     all.push_back(slowest * 1e-3 / iterations(bytes));
   }
-  void print(const std::string& name, Word bytes, const std::string& by, std::vector<double>& all) {
+  double print(const std::string& name, Word bytes, const std::string& by, std::vector<double>& all) {
     std::sort(all.begin(), all.end());
     const auto part = [&](double share) {
       return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))];
@@ -142,6 +143,7 @@ class Bench {
       std::printf("%-46s %8llu B %11s %10.2f us (%.2f-%.2f)\n", name.c_str(), bytes, by.c_str(), part(0.5), part(0.1),
                   part(0.9));
     std::fflush(stdout);
+    return part(0.5);
   }
 
   const tasuki::Context& context_;

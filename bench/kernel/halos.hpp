@@ -113,7 +113,7 @@ struct Folded {
   std::vector<std::vector<int>> neighbours;
   std::vector<std::vector<std::int64_t>> cuts;
 };
-Folded fold(const tasuki::Grid& grid, int slabs, int folds) {
+[[maybe_unused]] Folded fold(const tasuki::Grid& grid, int slabs, int folds) {
   const tasuki::Box owned = grid.owned();
   const std::int64_t planes = owned.extent(0) / slabs;
   const std::int64_t rows = owned.extent(1) / folds / 2;

@@ -4,7 +4,8 @@
 // groups of several sizes and by each path, and as the host runs them, on GPUs in a graph. Compiled by nvcc it runs on
 // GPUs, else on threads of the host.
 //
-// At last what goes through the host: a request to the process's thread and back, messages and halos by MPI.
+// At last what goes through the host: a request to the process's thread and back, messages and halos by MPI. A table
+// sets the messages beside the same ones started by the host.
 //
 // Then come peers that communicate inside kernels, by their own calls (peers.hpp), or why they do not.
 //
@@ -13,8 +14,10 @@
 //
 // --ranks: as so many threads of this process, each with a GPU of its own. --only: cases whose name has this. --direct,
 // --by-host: whether to time what does not go through the host, and what does. --peers: whether to time the others.
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -143,6 +146,55 @@ void ping_pong_by_mpi(const tasuki::Context& context, Bench& bench, Word bytes) 
   });
 }
 
+// The same message started by the host, with the same staging: on GPUs in a graph, as halos are.
+double ping_pong_by_host(const tasuki::Context& context, Bench& bench, Word bytes) {
+  const std::shared_ptr<std::byte> from = allocate(bytes);
+  const std::shared_ptr<std::byte> to = allocate(bytes);
+  const tasuki::Layout layout = tasuki::Layout::bytes(static_cast<std::int64_t>(bytes));
+  tasuki::OperationOptions how;
+  how.path = "mpi";
+  tasuki::Transfer there(context, {0, from.get(), layout}, {1, to.get(), layout}, how);
+  tasuki::Transfer back(context, {1, from.get(), layout}, {0, to.get(), layout}, how);
+  const char* const name = "transfer by MPI";
+#if defined(__CUDACC__)
+  constexpr int kInGraph = 20;  // twice one way each
+  cudaStream_t stream = nullptr;
+  TASUKI_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  double median = 0;
+  {
+    const tasuki::Graph graph(stream, [&] {
+      for (int n = 0; n < kInGraph; n += 2) {
+        there.run(stream);
+        back.run(stream);
+      }
+    });
+    median = bench.measure_host(name, bytes, [&](int times) {
+      for (int n = 0; n < times; n += kInGraph) graph.launch(stream);
+      tasuki::synchronize(context, stream);
+    });
+  }
+  TASUKI_CUDA(cudaStreamDestroy, stream);
+  return median;
+#else
+  return bench.measure_host(name, bytes, [&](int times) {
+    for (int n = 0; n < times; n += 2) {
+      there.start();
+      there.wait();
+      back.start();
+      back.wait();
+    }
+  });
+#endif
+}
+
+// What a kernel's message takes beside the same one started by the host.
+void beside_the_host(const tasuki::Context& context, const std::vector<std::array<double, 3>>& rows) {
+  if (!context.is_root()) return;
+  std::printf("%14s %14s %14s %12s %12s\n", "bytes", "by kernel, us", "by host, us", "host/kernel", "more, us");
+  for (const auto& [bytes, kernel, host] : rows)
+    std::printf("%14.0f %14.2f %14.2f %11.0f%% %12.2f\n", bytes, kernel, host, 100 * host / kernel, kernel - host);
+}
+
 void through_the_host(const tasuki::Context& context, const Options& options, Bench& bench) {
   if (context.size() == 1) return;
   tasuki::MessagesOptions how;
@@ -153,15 +205,19 @@ void through_the_host(const tasuki::Context& context, const Options& options, Be
   bench.measure("request to the host and back", 8, 1, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {
     tasuki::launch_resident(context, launch, echoes, by_host.device(), run).wait();
   });
+  std::vector<std::array<double, 3>> rows;  // bytes, and microseconds one way
   for (Word bytes = 8; bytes <= kMost; bytes *= bytes < 64 ? 8 : 4) {
-    bench.measure("isend/irecv through the host", bytes, 1, 2,
-                  [&](const tasuki::ResidentOptions& launch, const Run& run) {
-                    tasuki::launch_resident(context, launch, messages<device::BlockGroup>, by_host.device(), run, false,
-                                            Posted::before)
-                        .wait();
-                  });
+    const double by_kernel = bench.measure("isend/irecv through the host", bytes, 1, 2,
+                                           [&](const tasuki::ResidentOptions& launch, const Run& run) {
+                                             tasuki::launch_resident(context, launch, messages<device::BlockGroup>,
+                                                                     by_host.device(), run, false, Posted::before)
+                                                 .wait();
+                                           });
+    const double from_host = ping_pong_by_host(context, bench, bytes);
     ping_pong_by_mpi(context, bench, bytes);
+    if (by_kernel > 0 && from_host > 0) rows.push_back({static_cast<double>(bytes), by_kernel, from_host});
   }
+  beside_the_host(context, rows);
   halos_by_mpi(context, options, bench);
 }
 
