@@ -60,7 +60,7 @@ inline std::map<int, cudaStream_t>& queues() {
   return all;
 }
 inline cudaStream_t stream_of(int queue) {
-  if (queue == XACC_SYNC) return nullptr;
+  if (queue == XACC_SYNC || queue == XACC_DEFAULT) return nullptr;
   const auto found = queues().find(queue);
   if (found != queues().end()) return found->second;
   cudaStream_t stream = nullptr;
@@ -147,6 +147,8 @@ inline void copy_array(const xmp_placed& array, const xmp_range* section, bool t
 
 // ---- what the translated C calls; one copy of each is kept
 #define TSK_CALLED extern "C" __attribute__((used, visibility("default"))) inline
+
+static_assert(XACC_DEFAULT >= 0, "xacc_set_queue refuses it");
 
 TSK_CALLED void xacc_start(void) {
   static bool done = false;

@@ -82,7 +82,7 @@ int xacc_settle(void);
 #endif
 
 /* A queue: the default stream, without waiting for what is put there. */
-enum { XACC_DEFAULT = -2 };
+enum { XACC_DEFAULT = 0x7A5BFFE }; /* one that programs do not have; those below 0 are refused */
 /* The queue, which has a stream from now on. Local. */
 int xacc_queue(int queue);
 
