@@ -34,7 +34,7 @@ void copy(void* to, const void* from, std::int64_t bytes) {
   CUDA_OK(cudaStreamSynchronize(nullptr));
 }
 
-const bool set = [] {
+const bool device_memory_set = [] {
   device_memory = {allocate, copy};
   return true;
 }();

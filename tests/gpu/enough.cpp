@@ -13,7 +13,7 @@ extern std::string (*why_skip)(int ranks);
 
 namespace {
 
-const bool set = [] {
+const bool told_to_skip = [] {
   why_skip = [](int ranks) {
     const std::string why = tasuki::why_no_gpu();
     if (!why.empty()) return "no GPU tests: " + why;
