@@ -101,7 +101,8 @@ def tools_seen(compiler: str) -> str:
     version = subprocess.run([BIN / "clang-tidy", "--version"], capture_output=True, text=True, check=True).stdout
     library = subprocess.run([compiler, "-dumpversion"], capture_output=True, text=True, check=True).stdout
     pins = re.findall(r"^(?:pgm-build-deps|cmeel-fmt)==\S+$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
-    configs = [path.read_text() for path in sorted(ROOT.glob("**/.clang-tidy")) if ".deps" not in path.parts]
+    paths = sorted(path.relative_to(ROOT) for path in ROOT.glob("**/.clang-tidy"))
+    configs = [(ROOT / path).read_text() for path in paths if not path.parts[0].startswith((".deps", "build"))]
     return "\n".join([re.search(r"version (\S+)", version)[1], library.strip(), *pins, *configs])
 
 
