@@ -38,8 +38,8 @@ inline void check(cudaError_t code, const char* what) {
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(code));
   std::exit(EXIT_FAILURE);
 }
-// Before the host reads: what the default stream and queues have has ended, and communication that failed there is
-// told.
+// Before the host reads: waits for the default stream and all queues, and ends the program if communication failed
+// there.
 inline void settle() {
   xacc_settle();
 }
