@@ -94,10 +94,10 @@ build-mpich-tests: # what depends on no MPI is built in build/
 	@$(PYTHON) tools/setup.py --mpi mpich
 	@$(bin)/cmake --preset release -B build-mpich -DTASUKI_MPI=mpich -DTASUKI_PLAN_FROM=$(CURDIR)/build -DTASUKI_CUDA=OFF \
 	    -DTASUKI_FORTRAN=OFF -DTASUKI_PYTHON=OFF -DTASUKI_UNITY=ON $(CMAKE_FLAGS) > /dev/null
-	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests tasuki_mpi mpi_datatypes mpi_messages mpi_posted mpi_matching mpi_standing mpi_trees
+	@$(compile) build-mpich --target rank_tests staged_tests failing_tests failing_thread_tests tasuki_mpi mpi_datatypes mpi_messages mpi_posted mpi_matching mpi_standing mpi_threads mpi_trees
 
 test-mpich: build-mpich-tests ## the tests of what touches MPI, on 1 to 4 ranks with MPICH
-	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_([1-4]|patient_3)|staged_.*|harness_.*|mpi_(datatypes|messages|posted|matching|standing|trees).*)$$'
+	@$(ctest) --parallel 2 --test-dir build-mpich --tests-regex '^(ranks_([1-4]|patient_3)|staged_.*|harness_.*|mpi_(datatypes|messages|posted|matching|standing|threads|trees).*)$$'
 	@$(cases) build-mpich mpich
 
 # Open MPI's start crashes under the thread sanitizer.

@@ -45,6 +45,12 @@ void complete_all(const std::vector<MPI_Request>& before, const std::vector<Mess
   }
 }
 
+void complete_one(const std::vector<MPI_Request>& before, const std::vector<Message*>& known, int index,
+                  MPI_Status& status, bool failed) {
+  const auto at = static_cast<std::size_t>(index);
+  complete(before[at], known[at], status, failed);
+}
+
 // MPI does not see what is outside of it: the first of it that is complete; -1 if there is none. `open`: whether others
 // are not.
 int first_outside_mpi(const std::vector<Message*>& known, bool& open) {
@@ -70,9 +76,9 @@ void let_go_on() {
   PMPI_Iprobe(0, 0, session().own, &unused, MPI_STATUS_IGNORE);
 }
 
-void complete_outside_mpi(MPI_Request request, MPI_Status& status) {
+void complete_outside_mpi(MPI_Request request, Message* message, MPI_Status& status) {
   set_empty(status);
-  complete(request, status, false);
+  complete(request, message, status, false);
 }
 
 }  // namespace
@@ -85,7 +91,7 @@ HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
   await_outside_mpi(message);
   MPI_Status own;
   const int result = PMPI_Wait(request, or_own(status, own));
-  complete(before, *or_own(status, own), result != MPI_SUCCESS);
+  complete(before, message, *or_own(status, own), result != MPI_SUCCESS);
   return result;
 }
 
@@ -102,7 +108,7 @@ HOOK int tasuki_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   MPI_Status own;
   const int result = PMPI_Test(request, flag, or_own(status, own));
   if (result != MPI_SUCCESS ? *request == MPI_REQUEST_NULL : *flag != 0)
-    complete(before, *or_own(status, own), result != MPI_SUCCESS);
+    complete(before, message, *or_own(status, own), result != MPI_SUCCESS);
   return result;
 }
 
@@ -160,7 +166,7 @@ HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
   do {
     if (const int first = first_outside_mpi(known, open); first >= 0) {
       *index = first;
-      complete_outside_mpi(requests[first], *or_own(status, own));
+      complete_outside_mpi(requests[first], known[static_cast<std::size_t>(first)], *or_own(status, own));
       return MPI_SUCCESS;
     }
     if (!open) break;
@@ -168,8 +174,7 @@ HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
     result = PMPI_Testany(count, requests, index, &flag, or_own(status, own));
   } while (result == MPI_SUCCESS && (flag == 0 || *index == MPI_UNDEFINED));
   if (!open) result = PMPI_Waitany(count, requests, index, or_own(status, own));
-  if (*index >= 0 && *index < count)
-    complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
+  if (*index >= 0 && *index < count) complete_one(before, known, *index, *or_own(status, own), result != MPI_SUCCESS);
   return result;
 }
 
@@ -183,14 +188,14 @@ HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* f
   if (const int first = first_outside_mpi(known, open); first >= 0) {
     *index = first;
     *flag = 1;
-    complete_outside_mpi(requests[first], *or_own(status, own));
+    complete_outside_mpi(requests[first], known[static_cast<std::size_t>(first)], *or_own(status, own));
     return MPI_SUCCESS;
   }
   if (open) let_go_on();
   const int result = PMPI_Testany(count, requests, index, flag, or_own(status, own));
   if (open && *index == MPI_UNDEFINED) *flag = 0;
   if (*flag != 0 && *index >= 0 && *index < count)
-    complete(before[static_cast<std::size_t>(*index)], *or_own(status, own), result != MPI_SUCCESS);
+    complete_one(before, known, *index, *or_own(status, own), result != MPI_SUCCESS);
   return result;
 }
 
@@ -211,7 +216,7 @@ int some(Call call, bool waits, int count, MPI_Request* requests, int* number, i
       for (int i = 0; i < count; ++i) {
         Message* message = known[static_cast<std::size_t>(i)];
         if (!outside_mpi(message) || pending(message) || !outside_mpi(message)) continue;
-        complete_outside_mpi(requests[i], all.data()[*number]);
+        complete_outside_mpi(requests[i], message, all.data()[*number]);
         indices[(*number)++] = i;
       }
       return MPI_SUCCESS;
@@ -225,7 +230,7 @@ int some(Call call, bool waits, int count, MPI_Request* requests, int* number, i
   for (int i = 0; i < *number; ++i) {
     MPI_Status& status = all.data()[i];
     const bool failed = result != MPI_SUCCESS && !(result == MPI_ERR_IN_STATUS && status.MPI_ERROR == MPI_SUCCESS);
-    complete(before[static_cast<std::size_t>(indices[i])], status, failed);
+    complete_one(before, known, indices[i], status, failed);
   }
   return result;
 }

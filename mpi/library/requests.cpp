@@ -30,6 +30,8 @@ std::atomic<int> open_messages{0};
 std::mutex mutex;
 // Never ended, as a program may complete requests while static objects end.
 auto& messages = *new std::unordered_map<MPI_Request, std::unique_ptr<Message>, RequestHash>;
+// Those whose handle another thread has got from MPI again before the thread that completed them could end them.
+auto& outlived = *new std::vector<std::unique_ptr<Message>>;
 // Persistent requests are started and completed in the same arrays again and again.
 struct Lookup {
   std::vector<MPI_Request> requests;
@@ -72,14 +74,20 @@ std::vector<Message*> find_messages(int count, const MPI_Request* requests) {
   return found;
 }
 
-void forget(MPI_Request request) {
+void forget(MPI_Request request, const Message* message) {
   std::unique_ptr<Message> last;
   {
     const std::scoped_lock lock(mutex);
-    const auto found = messages.find(request);
-    if (found == messages.end()) return;
-    last = std::move(found->second);
-    messages.erase(found);
+    if (const auto found = messages.find(request); found != messages.end() && found->second.get() == message) {
+      last = std::move(found->second);
+      messages.erase(found);
+    } else {
+      const auto one =
+          std::find_if(outlived.begin(), outlived.end(), [&](const auto& m) { return m.get() == message; });
+      if (one == outlived.end()) return;
+      last = std::move(*one);
+      outlived.erase(one);
+    }
     ++changes;
     open_messages.fetch_sub(1, std::memory_order_acq_rel);
   }
@@ -106,11 +114,7 @@ void complete(MPI_Request request, Message* message, MPI_Status& status, bool fa
   if (message->persistent)
     message->active = message->aside = message->withdrawn = message->in_slot = false;
   else
-    forget(request);
-}
-
-void complete(MPI_Request request, MPI_Status& status, bool failed) {
-  complete(request, find_message(request), status, failed);
+    forget(request, message);
 }
 
 void end_requests() {
@@ -122,7 +126,8 @@ void end_requests() {
   }
   std::vector<MPI_Request> open;
   for (MPI_Request request : left) {
-    if (pending(find_message(request))) {
+    Message* message = find_message(request);
+    if (pending(message)) {
       open.push_back(request);
       continue;
     }
@@ -134,10 +139,9 @@ void end_requests() {
       open.push_back(request);
       continue;
     }
-    Message* message = find_message(request);
     if (is_receive(message) && message->active) finish_receive(*message, status, error != MPI_SUCCESS);
     const bool persistent = message != nullptr && message->persistent;
-    forget(request);
+    forget(request, message);
     if (persistent && now != MPI_REQUEST_NULL) PMPI_Request_free(&now);
   }
   const std::scoped_lock lock(mutex);
@@ -180,7 +184,7 @@ void forget_order() {
   std::vector<MPI_Request> taken;
   {
     const std::scoped_lock lock(mutex);
-    for (auto& [request, message] : messages) {
+    for (auto& [request, message] : messages) {  // those that have outlived their requests are matched
       if (message->posting == nullptr) continue;
       if (withdraw(message->posting))
         message->posting = nullptr;
@@ -206,6 +210,13 @@ static void set_received(const Message& message, MPI_Status& status) {
   if (message.drained >= 0) PMPI_Status_set_elements_x(&status, MPI_BYTE, message.drained);
 }
 
+// The posting, which another thread's `forget_order` no longer sees.
+static Posting* taken_from(Message& message) {
+  if (message.posting == nullptr) return nullptr;
+  const std::scoped_lock lock(mutex);
+  return std::exchange(message.posting, nullptr);
+}
+
 void finish_receive(Message& message, MPI_Status& status, bool failed) {
   if (message.unpacked) {  // the status that MPI gives again
     set_received(message, status);
@@ -222,7 +233,7 @@ void finish_receive(Message& message, MPI_Status& status, bool failed) {
     note(message.call, message.caller, *message.what, Route::ring);
     return;
   }
-  if (Posting* posting = std::exchange(message.posting, nullptr); posting != nullptr && !withdraw(posting)) {
+  if (Posting* posting = taken_from(message); posting != nullptr && !withdraw(posting)) {
     MPI_Count bytes = 0;
     PMPI_Get_elements_x(&status, MPI_BYTE, &bytes);
     if (!failed && bytes != 0) order_lost();
@@ -260,8 +271,10 @@ void keep(MPI_Request request, Message message) {
   message.request = request;
   const std::scoped_lock lock(mutex);
   ++changes;
-  if (messages.insert_or_assign(request, std::make_unique<Message>(std::move(message))).second)
-    open_messages.fetch_add(1, std::memory_order_acq_rel);
+  std::unique_ptr<Message>& place = messages[request];
+  if (place != nullptr) outlived.push_back(std::move(place));
+  place = std::make_unique<Message>(std::move(message));
+  open_messages.fetch_add(1, std::memory_order_acq_rel);
 }
 
 }  // namespace tasuki::mpi
@@ -274,7 +287,7 @@ HOOK int tasuki_MPI_Request_free(MPI_Request* request) {
   Message* message = find_message(*request);
   if (message == nullptr) return PMPI_Request_free(request);
   if (message->persistent && !message->active) {
-    forget(*request);
+    forget(*request, message);
     return PMPI_Request_free(request);
   }
   free_later(*request);

@@ -98,13 +98,13 @@ bool pending(Message* message);
 void await_outside_mpi(Message* message);
 /// The status of a send, and of a request that is not started.
 void set_empty(MPI_Status& status);
-/// MPI has completed the request that had this handle. `message` may be null.
+/// MPI has completed the request that had this handle. `message` may be null. It was found before MPI was called: once
+/// a request is complete, another thread may be given its handle for another message.
 void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed);
-void complete(MPI_Request request, MPI_Status& status, bool failed);
 /// MPI_Start of it. Open MPI gives a buffered send that is still on its way another handle when it is started again.
 int start_in_mpi(Message& message, MPI_Request& request);
-/// The message is over: nothing is kept for the request any more.
-void forget(MPI_Request request);
+/// The message is over: nothing of it is kept for the request any more.
+void forget(MPI_Request request, const Message* message);
 /// The program has freed the request of an open message; it is ended once MPI has completed it.
 void free_later(MPI_Request request);
 
