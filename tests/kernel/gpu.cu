@@ -2,6 +2,7 @@
 #include "exchange.cpp"
 #include "launches.cpp"
 #include "messages.cpp"
+#include "messages_by_host.cpp"
 #include "misuse.cpp"
 #include "misuse_arguments.cpp"
 #include "primitives.cpp"
