@@ -123,12 +123,12 @@ std::int64_t Elements::runs() const {
   if (size() == 0) return 0;
   std::int64_t runs = element_.runs() * cells_.size();
   // A cell continues the one before it if its first byte follows the other's last one.
-  const std::int64_t apart = end_of(element_) - element_.blocks().front().offset;
-  const bool neighbours = element_.extent() == apart;
+  const std::int64_t contiguous_stride = end_of(element_) - element_.blocks().front().offset;
+  const bool neighbours = element_.extent() == contiguous_stride;
   CellRun before;
   for (std::int64_t i = 0; i < cells_.kept_runs(); ++i) {
     const CellRun run = cells_.kept_run(i);
-    if (i > 0 && (run.begin - (before.begin + before.count - 1)) * element_.extent() == apart) --runs;
+    if (i > 0 && (run.begin - (before.begin + before.count - 1)) * element_.extent() == contiguous_stride) --runs;
     if (neighbours) runs -= run.count - 1;
     before = run;
   }
@@ -171,8 +171,8 @@ Layout joined(std::span<const Elements> parts) {
 
 namespace {
 
-// How a part's list is told.
-enum Told : std::int64_t { kNone, kAsBefore, kFollows };
+// How a part's list of cells is encoded: there is none, it is that of the part before, or it follows.
+enum ListEncoding : std::int64_t { kNone, kAsBefore, kFollows };
 
 }  // namespace
 
@@ -196,14 +196,14 @@ std::vector<Elements> hear_elements(Decoder& from, std::size_t count) {
   CellList before;
   while (parts.size() < count) {
     Layout element = from.layout();
-    const std::int64_t told = from.number(kNone, kFollows);
-    if (told == kNone) {
+    const std::int64_t encoding = from.number(kNone, kFollows);
+    if (encoding == kNone) {
       parts.emplace_back(std::move(element));
       continue;
     }
     const std::int64_t offset = from.number();
-    element = Layout::resized(element, 0, from.number());  // a layout that is told has no bounds of its own
-    if (told == kFollows) before = CellList::heard(from);
+    element = Layout::resized(element, 0, from.number());  // an encoded layout has no bounds of its own
+    if (encoding == kFollows) before = CellList::heard(from);
     parts.push_back(Elements(std::move(element), before).moved(offset));
   }
   return parts;
