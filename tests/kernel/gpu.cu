@@ -1,8 +1,6 @@
 // The tests of kernels, on GPUs.
 #include "exchange.cpp"
 #include "launches.cpp"
-#include "messages.cpp"
-#include "messages_by_host.cpp"
 #include "misuse.cpp"
 #include "misuse_arguments.cpp"
 #include "primitives.cpp"
