@@ -66,6 +66,6 @@ void test_inquiries(void);
 void test_loops(void);
 void test_misuse(void);
 void test_refused(void);
-void disagree(int signals);
+void disagree(const char* how); /* "", "signals" or "late" */
 
 #endif

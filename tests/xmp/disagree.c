@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <mpi.h>
+#include <string.h>
 #include <unistd.h>
 
 /* After such a failure a program can only end. */
@@ -11,7 +12,8 @@ static void say(int status) {
   fflush(stdout);
 }
 
-void disagree(int signals) {
+void disagree(const char* how) {
+  const int signals = strcmp(how, "signals") == 0, late = strcmp(how, "late") == 0;
   xmp_desc_t all, low, three;
   int64_t value = 1;
   const xmp_variable v = {&value, 1, XMP_I64};
@@ -25,6 +27,7 @@ void disagree(int signals) {
     OK(xmp_barrier(three));
     OK(xmp_reduction(XMP_SUM, 1, &v, low));
     if (me() == 0) say(xmp_reduction(XMP_SUM, 1, &v, low));
+    if (late && me() > 0) sleep(4); /* rank 0 has given up, and answers nobody */
     if (me() == 1 || me() == 2) say(xmp_barrier(three));
   }
   MPI_Barrier(MPI_COMM_WORLD); /* the launcher ends all when the first one has ended */

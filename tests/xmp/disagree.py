@@ -13,6 +13,7 @@ WAIT = "in xmp_wait among ranks 0, 1, 2, 3"
 # XMP_DEADLINE of the one who gives up first, XMP_RANK_DIED of those who hear of it.
 for mode, wanted in (
     ([], {"0": (REDUCTION, BARRIER), "1": (REDUCTION, BARRIER), "2": (REDUCTION, BARRIER)}),
+    (["late"], {"0": (REDUCTION,), "1": (REDUCTION, BARRIER), "2": (f"gave up {REDUCTION}", BARRIER)}),
     (["signals"], {"0": (ALL, WAIT), "1": (ALL, WAIT), "2": (ALL, WAIT), "3": (ALL, WAIT)}),
 ):
     run = subprocess.run([*sys.argv[1:], "disagree", *mode], capture_output=True, text=True, timeout=100)

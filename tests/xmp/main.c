@@ -1,5 +1,6 @@
 /* The tests of xmp.h, on any number of ranks; with `acc` those of xacc.h, on GPUs; with `splits` shadows
- * of the first paper's splits alone; with `disagree` and `disagree signals` what ends at the deadline. */
+ * of the first paper's splits alone; with `disagree`, `disagree signals` and `disagree late` what ends at the deadline.
+ */
 #include "check.h"
 
 static int failures;
@@ -195,7 +196,7 @@ int main(int argc, char** argv) {
   OK(xmp_init(argc, argv));
   xmp_on_error(XMP_RETURN);
   if (argc > 1 && strcmp(argv[1], "disagree") == 0) {
-    disagree(argc > 2);
+    disagree(argc > 2 ? argv[2] : "");
   }
   if (argc > 1 && strcmp(argv[1], "splits") == 0) {
     test_splits();

@@ -1,5 +1,6 @@
 // See whereabouts.hpp. Who has given up asks the other nodes of its call by a message that also says where it is
-// itself. The others answer from within their waits, or know from the question when they give up in turn.
+// itself. The others answer from within their waits, or know from the question when they give up in turn. It tells
+// those that it does not ask, too: they may wait for it in another call, and ask when it is gone.
 #include "whereabouts.hpp"
 
 #include <fmt/format.h>
@@ -24,6 +25,7 @@ namespace {
 
 constexpr int kQuestion = 1;
 constexpr int kAnswer = 2;
+constexpr int kGivenUp = 3;
 constexpr int kMostBytes = 512;
 constexpr double kDeadline = 3.0;       // seconds for the answers, where ranks share cores with others
 constexpr std::size_t kMostAsked = 64;  // of very many nodes the nearest by number are asked
@@ -52,7 +54,8 @@ std::string text_of(const Whereabouts& at) {
 
 // Sent once and never waited for: the other may have ended. Few are sent in the life of a program.
 void send(int rank, int tag) {
-  auto text = std::make_unique<std::string>(text_of(*doing_now));
+  auto text = std::make_unique<std::string>((tag == kGivenUp ? "gave up " : "") + text_of(*doing_now));
+  text->resize(std::min<std::size_t>(text->size(), kMostBytes));
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, rank, tag, comm, &request);
   MPI_Request_free(&request);
@@ -76,15 +79,28 @@ void look(void* /*token*/) {
   answer();
 }
 
-std::vector<int> asked() {
+// The nearest of them.
+std::vector<int> nearest(std::vector<int> ranks) {
   const int mine = world().rank();
-  std::vector<int> ranks = (doing_now->nodes != nullptr ? *doing_now->nodes : world().executing()).ranks;
   std::erase(ranks, mine);
   if (ranks.size() <= kMostAsked) return ranks;
   std::sort(ranks.begin(), ranks.end(), [mine](int a, int b) { return std::abs(a - mine) < std::abs(b - mine); });
   ranks.resize(kMostAsked);
   std::sort(ranks.begin(), ranks.end());
   return ranks;
+}
+
+std::vector<int> asked() {
+  return nearest((doing_now->nodes != nullptr ? *doing_now->nodes : world().executing()).ranks);
+}
+
+std::vector<int> not_asked(const std::vector<int>& asked) {
+  int size = 0;
+  MPI_Comm_size(comm, &size);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank)
+    if (std::find(asked.begin(), asked.end(), rank) == asked.end()) ranks.push_back(rank);
+  return nearest(std::move(ranks));
 }
 
 }  // namespace
@@ -113,6 +129,7 @@ std::string whereabouts_of_all() {
   if (others.empty()) return {};
   for (int late = 0; take(kAnswer, late);) said.erase(late);  // to an earlier question
   for (const int rank : others) send(rank, kQuestion);
+  for (const int rank : not_asked(others)) send(rank, kGivenUp);
   std::map<int, bool> answered;
   const auto begin = Clock::now();
   const auto waiting = [&] {
@@ -130,6 +147,10 @@ std::string whereabouts_of_all() {
     if (take(kAnswer, from)) answered[from] = true;
     sched_yield();
   }
+  // Of those that are silent, the call in which they have given up.
+  const auto heard = said;
+  for (int from = 0; take(kGivenUp, from);)
+    if (answered[from]) said[from] = heard.at(from);
   // Ranks that are in the same call are named together, in the order of the first of each.
   std::vector<std::pair<std::string, std::vector<int>>> groups{{text_of(*doing_now), {world().rank()}}};
   for (const int rank : others) {
