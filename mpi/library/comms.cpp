@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "hook.hpp"
+#include "ring.hpp"
 #include "session.hpp"
 
 namespace tasuki::mpi {
@@ -102,6 +103,17 @@ std::vector<int> world_ranks(MPI_Comm comm) {
 std::atomic<bool> has_first{false};
 std::atomic<bool> several{false};
 std::atomic<bool> inside{false};  // the first thread is between counting a message and giving it to MPI
+std::atomic<Posting*> blocking{nullptr};
+std::once_flag settled;
+
+// The receives of the first thread that are posted, and those that follow, may meet each other's messages. What a
+// sender has taken MPI has been given, but for a blocking receive: its message is on the way.
+void settle() {
+  while (inside.load()) sched_yield();
+  withdraw_all();
+  for (Posting* posting = blocking.load(); posting != nullptr && !withdraw(posting); posting = blocking.load())
+    sched_yield();
+}
 
 bool another_thread() {
   bool none = false;
@@ -110,7 +122,7 @@ bool another_thread() {
     return false;
   }
   several.store(true);
-  while (inside.load()) sched_yield();
+  std::call_once(settled, settle);
   return true;
 }
 
@@ -167,6 +179,14 @@ Counting::Counting() : alone_(false) {
   inside.store(true);
   alone_ = !several.load();
   if (!alone_) inside.store(false, std::memory_order_release);
+}
+
+void notice_thread() {
+  if (world != nullptr && !first_thread) another_thread();
+}
+
+void set_blocking(Posting* posting) {
+  blocking.store(posting);
 }
 
 void Counting::end() {

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -12,14 +13,15 @@
 namespace tasuki::mpi {
 
 class Exchange;
+struct Posting;
 
 /// Kept as long as the communicator, and as long as a persistent request needs it.
 struct Comm : std::enable_shared_from_this<Comm> {
-  std::uint64_t number = 0;  ///< equal on all its ranks, and never that of another communicator
-  std::vector<int> world;    ///< the world's rank of each of its ranks
-  bool wild = false;         ///< this rank has let receives match in an order that is not counted
-  bool ended = false;        ///< the program has freed it
-  std::uint64_t made = 0;    ///< communicators made of it
+  std::uint64_t number = 0;        ///< equal on all its ranks, and never that of another communicator
+  std::vector<int> world;          ///< the world's rank of each of its ranks
+  std::atomic<bool> wild{false};   ///< this rank has let receives match in an order that is not counted
+  std::atomic<bool> ended{false};  ///< the program has freed it
+  std::uint64_t made = 0;          ///< communicators made of it
   std::array<std::shared_ptr<Exchange>, 2> exchanges;  ///< by `Exchange::Kind`, once it has called such a collective
 };
 
@@ -48,6 +50,13 @@ class Counting {
  private:
   bool alone_;
 };
+
+/// Before MPI is given what is not within `Counting`: if another thread than the first does so, nothing is counted any
+/// more, and the receives that are posted are taken back.
+void notice_thread();
+/// The posting of the first thread's blocking receive, which MPI has not been given yet; null once it is over. Within
+/// `Counting`, but for null.
+void set_blocking(Posting* posting);
 
 /// The next number of a message to (or from) the rank of the communicator, with the tag. Within `Counting`. -1 if it
 /// cannot be told.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,21 +15,28 @@ namespace tasuki::mpi {
 /// hand lines to each other fast (64 KiB in 8 B blocks: 3.4 µs one way, and 6.6 past the caches). If they share none,
 /// each line that the receiver has had costs its sender a round trip (28 µs), and past the caches it is 6.6 still.
 /// Which it is changes while a program runs, as processes are moved, so that the other way is tried now and then.
+/// Several threads may fill at the same time; what one of them measures may be lost.
 struct FillPrices {
   static constexpr std::int64_t kLeast = 8 << 10;  // bytes of a message
-  double usual = 0, streamed = 0;
-  unsigned messages = 0;
+  static constexpr auto kRelaxed = std::memory_order_relaxed;
+  std::atomic<double> usual{0}, streamed{0};
+  std::atomic<unsigned> messages{0};
   bool streams() {
     constexpr unsigned kTried = 64;
     constexpr double kReceivers = 2;  // who reads them from the memory then
-    if (usual == 0 || streamed == 0) return usual > 0;
-    const bool better = usual > kReceivers * streamed;
-    return ++messages % kTried == 0 ? !better : better;
+    const double by_usual = usual.load(kRelaxed), past_caches = streamed.load(kRelaxed);
+    if (by_usual == 0 || past_caches == 0) return by_usual > 0;
+    const unsigned number = messages.load(kRelaxed) + 1;
+    messages.store(number, kRelaxed);
+    const bool better = by_usual > kReceivers * past_caches;
+    return number % kTried == 0 ? !better : better;
   }
   void took(bool streaming, double ns) {
-    double& price = streaming ? streamed : usual;
+    std::atomic<double>& price = streaming ? streamed : usual;
+    const double before = price.load(kRelaxed);
     constexpr double kOutlier = 4, kSlowly = 0.25;  // a sender may have lost its processor meanwhile
-    price = price == 0 || ns < price ? ns : price + kSlowly * (std::min(ns, kOutlier * price) - price);
+    price.store(before == 0 || ns < before ? ns : before + kSlowly * (std::min(ns, kOutlier * before) - before),
+                kRelaxed);
   }
 };
 

@@ -52,6 +52,7 @@ bool into_slot(const Typed& data, MPI_Comm comm, int to, int tag) {
 // Before MPI is given a receive.
 void before_receive(MPI_Comm comm, int from, int tag) {
   if (!ring_runs() || from == MPI_PROC_NULL) return;
+  notice_thread();
   if (const Comm* known = comm_of(comm)) hand_over(known, from, tag);
 }
 
@@ -61,10 +62,9 @@ struct Received {
   std::int64_t number = -1;
   Posting* posting = nullptr;
 };
-Received posted(const Typed& data, MPI_Comm comm, int from, int tag) {
+Received posted(const Counting& counting, const Typed& data, MPI_Comm comm, int from, int tag) {
   if (!ring_runs() || from == MPI_PROC_NULL) return {};
   const bool pays = data.ring_pays();
-  const Counting counting;
   Comm* known = counting.alone() ? comm_of(comm) : nullptr;
   if (known == nullptr) return {};
   if (from == MPI_ANY_SOURCE || tag == MPI_ANY_TAG) {  // it may take the message of any receive to come
@@ -73,6 +73,14 @@ Received posted(const Typed& data, MPI_Comm comm, int from, int tag) {
   }
   const std::int64_t number = next_received(*known, from, tag);
   return {known, number, pays ? post(*known, from, tag, number, data.what().bytes()) : nullptr};
+}
+
+// By a call that blocks in MPI, which cannot be within `Counting`.
+Posting* posted_by_blocking(const Typed& data, MPI_Comm comm, int from, int tag) {
+  const Counting counting;
+  Posting* posting = posted(counting, data, comm, from, tag).posting;
+  if (posting != nullptr) set_blocking(posting);
+  return posting;
 }
 
 // A message that was matched by its status, which is counted as a receive.
@@ -154,7 +162,7 @@ int send_init(const char* name, const void* caller, Original original, Small sma
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), to, tag, comm, request)
                                     : original(buffer, count, type, to, tag, comm, request);
   if (result != MPI_SUCCESS || to < 0) return result;
-  const bool kept = worth_keeping(data, comm, to);
+  const bool kept = worth_keeping(data, comm, to), known_type = data.known();
   if (!may_stand(kept, comm, to, tag) && !kept) {
     leave_uncounted(comm, [&](Comm& known) { leave_sent(known, to, tag); });
     return result;
@@ -164,7 +172,7 @@ int send_init(const char* name, const void* caller, Original original, Small sma
   message.comm = comm;
   message.peer = to;
   message.tag = tag;
-  if (!data.known()) {
+  if (!known_type) {
     message.count = static_cast<std::int64_t>(count);
     PMPI_Type_dup(type, &message.type);
   }
@@ -181,7 +189,8 @@ int irecv(const char* name, const void* caller, Original original, Small small, 
   const int result = data.changed() ? small(data.buffer(), data.count(), data.type(), from, tag, comm, request)
                                     : original(buffer, count, type, from, tag, comm, request);
   if (result != MPI_SUCCESS || request == nullptr) return result;
-  const Received received = posted(data, comm, from, tag);  // once MPI has it, so that nobody can probe its message
+  const Counting counting;
+  const Received received = posted(counting, data, comm, from, tag);  // once MPI has it, so that nobody can probe it
   if (!data.packed() && received.posting == nullptr) {
     if (received.comm != nullptr) last_is_loose();
     data.note();
@@ -233,6 +242,7 @@ void finish(Typed& data, Posting* posting, MPI_Status& status, int result) {
   Message message = data.message(true, false);
   message.posting = posting;
   finish_receive(message, status, result != MPI_SUCCESS);
+  if (posting != nullptr) set_blocking(nullptr);
 }
 
 template <class Original, class Count>
@@ -241,7 +251,7 @@ int recv(const char* name, const void* caller, Original original, void* buffer, 
   Typed data(name, caller, buffer, count, type, from == MPI_PROC_NULL);
   data.choose_to_receive();
   before_receive(comm, from, tag);
-  Posting* posting = posted(data, comm, from, tag).posting;
+  Posting* posting = posted_by_blocking(data, comm, from, tag);
   if (!data.known()) return original(buffer, count, type, from, tag, comm, status);
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
@@ -297,7 +307,7 @@ int sendrecv(const char* name, const void* caller, Original original, const void
   Typed received(name, caller, in, in_count, in_type, from == MPI_PROC_NULL);
   received.choose_to_receive();
   before_receive(comm, from, in_tag);
-  Posting* posting = posted(received, comm, from, in_tag).posting;
+  Posting* posting = posted_by_blocking(received, comm, from, in_tag);
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
   const auto receive = [&](int result) {
@@ -337,7 +347,7 @@ int sendrecv_replace(const char* name, const void* caller, Original original, vo
     return recv(name, caller, plain_recv<Count>, buffer, count, type, from, in_tag, comm, status);
   const Typed nothing(name, caller, nullptr, 0, MPI_BYTE, true);
   before_receive(comm, from, in_tag);
-  posted(nothing, comm, from, in_tag);  // it is counted
+  posted(Counting(), nothing, comm, from, in_tag);  // it is counted
   sent.choose();
   received.choose_to_receive();
   sent.note();
@@ -448,6 +458,7 @@ BOTH(SENDRECV_REPLACE, Sendrecv_replace)
 HOOK int tasuki_MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
+  notice_thread();
   const int result = PMPI_Mprobe(from, tag, comm, message, seen);
   if (result == MPI_SUCCESS) count_matched(comm, *seen);
   return result;
@@ -456,6 +467,7 @@ HOOK int tasuki_MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message* messag
 HOOK int tasuki_MPI_Improbe(int from, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   MPI_Status own;
   MPI_Status* seen = status == MPI_STATUS_IGNORE ? &own : status;
+  notice_thread();
   const int result = PMPI_Improbe(from, tag, comm, flag, message, seen);
   if (result == MPI_SUCCESS && *flag != 0) count_matched(comm, *seen);
   return result;
@@ -467,7 +479,8 @@ namespace {
 void count_received(MPI_Comm comm, int from, int tag) {
   const Typed nothing("", nullptr, nullptr, 0, MPI_BYTE, true);
   before_receive(comm, from, tag);
-  if (posted(nothing, comm, from, tag).comm != nullptr) last_is_loose();
+  const Counting counting;
+  if (posted(counting, nothing, comm, from, tag).comm != nullptr) last_is_loose();
 }
 
 template <class Count>

@@ -250,6 +250,10 @@ int own_rank() {
   return rank;
 }
 
+int ranks_of_job() {
+  return ranks;
+}
+
 bool may_spin() {
   return spins() > 0;
 }
@@ -269,7 +273,7 @@ void begin_peers() {
   header->ranks = ranks;
   header->rank = rank;
   header->version.store(kVersion, std::memory_order_release);
-  peers.resize(static_cast<std::size_t>(ranks));
+  peers = std::vector<Peer>(static_cast<std::size_t>(ranks));
   own_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   socklen_t size = 0;
   const sockaddr_un address = address_of(rank, size);

@@ -46,7 +46,7 @@ struct Box {
 struct Peer {
   enum { unknown, reached, without_library } state = unknown;
   int tries = 0;
-  pid_t process = 0;
+  std::atomic<pid_t> process{0};
   struct Header* header = nullptr;
   Box* box = nullptr;
   std::byte* ring = nullptr;
@@ -65,6 +65,7 @@ void end_peers();
 /// Whether this rank has memory that others can map.
 bool ring_runs();
 int own_rank();
+int ranks_of_job();
 /// How many others have been reached.
 int peers_reached();
 /// Null if its memory cannot be mapped, now or ever.

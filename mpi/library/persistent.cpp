@@ -200,7 +200,7 @@ int start_together(const std::vector<Message*>& all, MPI_Request* requests) {
     if (message == nullptr || !message->receives) continue;
     Comm* comm = counted_comm(group.counting(), *message);
     message->number = comm != nullptr ? next_received(*comm, message->peer, message->tag) : -1;
-    message->loose = last_may_be_loose();
+    message->loose = comm != nullptr && last_may_be_loose();
   }
   int result = MPI_SUCCESS;
   for (std::size_t i = 0; i < all.size() && result == MPI_SUCCESS;) {

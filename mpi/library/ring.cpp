@@ -159,8 +159,15 @@ Posting* post(Comm& comm, int from, int tag, std::int64_t number, std::int64_t b
 
 bool withdraw(Posting* posting) {
   std::uint32_t seen = posting->state.load(std::memory_order_acquire);
-  return seen % kStates == kPosted &&
-         posting->state.compare_exchange_strong(seen, seen - kPosted + kFree, std::memory_order_acq_rel);
+  while (seen % kStates == kPosted)
+    if (posting->state.compare_exchange_weak(seen, seen - kPosted + kFree, std::memory_order_acq_rel)) return true;
+  return seen % kStates == kFree;  // by `withdraw_all`
+}
+
+void withdraw_all() {
+  for (int sender = 0; sender < ranks_of_job(); ++sender)
+    if (looks(sender))
+      for (Posting& posting : box_from(sender).postings) withdraw(&posting);
 }
 
 void drain(const std::byte* from, std::int64_t bytes, const Counted& what, void* buffer,

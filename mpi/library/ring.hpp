@@ -56,6 +56,8 @@ void fill(const Passage& passage, const Counted& what, const void* buffer);
 Posting* post(Comm& comm, int from, int tag, std::int64_t number, std::int64_t bytes);
 /// Takes a posting back. False if a sender has taken it: its bytes come through the ring, or have come.
 bool withdraw(Posting* posting);
+/// All of them that no sender has taken. Nothing may be posted any more.
+void withdraw_all();
 /// Waits for the bytes of a taken posting and unpacks them; returns how many. The posting ends.
 std::int64_t drain(Posting* posting, const Counted& what, void* buffer);
 
