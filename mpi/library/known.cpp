@@ -62,7 +62,11 @@ Recent& make_recent() {
   return *recent;
 }
 
+// This thread gives a type its attribute. If it has one, as another thread was faster, MPI says that this has ended.
+[[gnu::tls_model("initial-exec")]] thread_local bool replacing = false;
+
 int type_ended(MPI_Datatype handle, int, void*, void*) {
+  if (replacing) return MPI_SUCCESS;
   std::shared_ptr<const Type> last;  // ended after the lock
   const std::scoped_lock lock(mutex);
   const auto found = types.find(key_of(handle));
@@ -117,7 +121,12 @@ const Type& find(MPI_Datatype handle) {
   if (!usable(handle)) return kPlain;
   std::shared_ptr<const Type> type = look_at(handle);
   // Named types live as long as MPI. (Some MPIs let them have no attributes.)
-  if (!is_named(type->combiner) && PMPI_Type_set_attr(handle, keyval, nullptr) != MPI_SUCCESS) return kPlain;
+  if (!is_named(type->combiner)) {
+    replacing = true;
+    const int status = PMPI_Type_set_attr(handle, keyval, nullptr);
+    replacing = false;
+    if (status != MPI_SUCCESS) return kPlain;
+  }
   const std::scoped_lock lock(mutex);
   return *types.try_emplace(key_of(handle), std::move(type)).first->second;  // another thread may have been faster
 }

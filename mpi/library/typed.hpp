@@ -29,16 +29,16 @@ class Typed {
       return;
     }
     if (passes || count <= 0 || count > INT_MAX) return;
-    what_ = &counted(known, count);
-    if (!in_host_memory(**what_, buffer)) what_ = nullptr;  // MPI knows what to do, or what is wrong with it
+    what_ = counted(known, count);
+    if (!in_host_memory(*what_, buffer)) what_ = nullptr;  // MPI knows what to do, or what is wrong with it
   }
 
   bool known() const { return what_ != nullptr; }
   /// Whether it is known and lies in pieces.
   bool in_pieces() const { return what_ != nullptr && !what().contiguous; }
-  const Counted& what() const { return **what_; }
+  const Counted& what() const { return *what_; }
   /// Whether it goes through the ring where that is possible.
-  bool ring_pays() const { return what_ != nullptr && mpi::ring_pays(**what_, buffer_, type_); }
+  bool ring_pays() const { return what_ != nullptr && mpi::ring_pays(*what_, buffer_, type_); }
 
   /// Chooses how MPI is given it: to send, or to receive what may be longer.
   void choose() { choose(false); }
@@ -74,10 +74,9 @@ class Typed {
   void note() const { note(route_); }
   void pack() const { what().packer.pack(static_cast<const std::byte*>(buffer_), packed_.data()); }
   void unpack_all() const { what().packer.unpack(packed_.data(), static_cast<std::byte*>(buffer_)); }
-  /// What is kept until the request is complete.
+  /// What is kept until the request is complete. Nothing of it is known here afterwards.
   Message message(bool receives, bool persistent) {
     Message kept;
-    if (what_ != nullptr) kept.what = *what_;
     kept.packed = std::move(packed_);
     kept.buffer = buffer_;
     kept.receives = receives;
@@ -87,6 +86,7 @@ class Typed {
     kept.call = call_;
     kept.caller = caller_;
     kept.route = route_;
+    kept.what = std::move(what_);
     return kept;
   }
 
@@ -94,7 +94,7 @@ class Typed {
   void choose(bool lands) {
     if (what_ == nullptr) return;
     const std::int64_t bytes = what().bytes();
-    route_ = route_of(**what_, buffer_, type_);
+    route_ = route_of(*what_, buffer_, type_);
     if (route_ == Route::spelt) {
       count_ = what().spelt.count;
       type_ = what().spelt.type;
@@ -126,7 +126,8 @@ class Typed {
   MPI_Datatype own_type_;
   MPI_Datatype type_;
   Route route_ = Route::original;
-  const std::shared_ptr<Counted>* what_ = nullptr;
+  // Its own: another thread may free the type during a call that blocks.
+  std::shared_ptr<Counted> what_;
   Scratch packed_;
 };
 
