@@ -32,23 +32,22 @@ MPI_Status* or_own(MPI_Status* given, MPI_Status& own) {
   return given == MPI_STATUS_IGNORE ? &own : given;
 }
 
-void complete_all(const std::vector<MPI_Request>& before, const std::vector<Message*>& known, const MPI_Request* after,
+void complete_all(const std::vector<MPI_Request>& before, Completing& known, const MPI_Request* after,
                   MPI_Status* statuses, int result) {
-  for (std::size_t i = 0; i < before.size(); ++i) {
+  for (int i = 0; i < static_cast<int>(before.size()); ++i) {
     if (known[i] == nullptr) continue;
     const bool in_status = result == MPI_ERR_IN_STATUS;
     const bool open = (in_status && statuses[i].MPI_ERROR == MPI_ERR_PENDING) ||
                       (result != MPI_SUCCESS && !in_status && after[i] != MPI_REQUEST_NULL);
     if (open) continue;
-    complete(before[i], known[i], statuses[i],
+    complete(before[static_cast<std::size_t>(i)], known[i], statuses[i],
              result != MPI_SUCCESS && !(in_status && statuses[i].MPI_ERROR == MPI_SUCCESS));
   }
 }
 
-void complete_one(const std::vector<MPI_Request>& before, const std::vector<Message*>& known, int index,
-                  MPI_Status& status, bool failed) {
-  const auto at = static_cast<std::size_t>(index);
-  complete(before[at], known[at], status, failed);
+void complete_one(const std::vector<MPI_Request>& before, Completing& known, int index, MPI_Status& status,
+                  bool failed) {
+  complete(before[static_cast<std::size_t>(index)], known[index], status, failed);
 }
 
 // MPI does not see what is outside of it: the first of it that is complete; -1 if there is none. `open`: whether others
@@ -76,7 +75,7 @@ void let_go_on() {
   PMPI_Iprobe(0, 0, session().own, &unused, MPI_STATUS_IGNORE);
 }
 
-void complete_outside_mpi(MPI_Request request, Message* message, MPI_Status& status) {
+void complete_outside_mpi(MPI_Request request, Message*& message, MPI_Status& status) {
   set_empty(status);
   complete(request, message, status, false);
 }
@@ -86,7 +85,7 @@ void complete_outside_mpi(MPI_Request request, Message* message, MPI_Status& sta
 HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (no_messages() || request == nullptr) return PMPI_Wait(request, status);
   const MPI_Request before = *request;
-  Message* message = find_message(before);
+  Message* message = find_to_complete(before);
   if (message == nullptr) return PMPI_Wait(request, status);
   await_outside_mpi(message);
   MPI_Status own;
@@ -98,9 +97,9 @@ HOOK int tasuki_MPI_Wait(MPI_Request* request, MPI_Status* status) {
 HOOK int tasuki_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (no_messages() || request == nullptr) return PMPI_Test(request, flag, status);
   const MPI_Request before = *request;
-  Message* message = find_message(before);
+  Message* message = find_to_complete(before);
   if (message == nullptr) return PMPI_Test(request, flag, status);
-  if (pending(message)) {
+  if (pending(message)) {  // a persistent one
     let_go_on();
     *flag = 0;
     return MPI_SUCCESS;
@@ -109,15 +108,17 @@ HOOK int tasuki_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   const int result = PMPI_Test(request, flag, or_own(status, own));
   if (result != MPI_SUCCESS ? *request == MPI_REQUEST_NULL : *flag != 0)
     complete(before, message, *or_own(status, own), result != MPI_SUCCESS);
+  else
+    message->completing = false;
   return result;
 }
 
 HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Waitall(count, requests, statuses);
-  const auto known = find_messages(count, requests);
-  if (known.empty()) return PMPI_Waitall(count, requests, statuses);
+  Completing known(count, requests);
+  if (known.none()) return PMPI_Waitall(count, requests, statuses);
   bool all_outside = true;
-  for (std::size_t i = 0; i < known.size(); ++i) {
+  for (int i = 0; i < count; ++i) {
     await_outside_mpi(known[i]);
     all_outside = all_outside && (requests[i] == MPI_REQUEST_NULL || outside_mpi(known[i]));
   }
@@ -127,7 +128,7 @@ HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* status
     for (int i = 0; i < count; ++i) {
       MPI_Status& status = statuses == MPI_STATUSES_IGNORE ? unseen : statuses[i];
       status = empty;
-      complete(requests[i], known[static_cast<std::size_t>(i)], status, false);
+      complete(requests[i], known[i], status, false);
     }
     return MPI_SUCCESS;
   }
@@ -140,9 +141,9 @@ HOOK int tasuki_MPI_Waitall(int count, MPI_Request* requests, MPI_Status* status
 
 HOOK int tasuki_MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Testall(count, requests, flag, statuses);
-  const auto known = find_messages(count, requests);
-  if (known.empty()) return PMPI_Testall(count, requests, flag, statuses);
-  for (Message* message : known) {
+  Completing known(count, requests);
+  if (known.none()) return PMPI_Testall(count, requests, flag, statuses);
+  for (Message* message : known.messages()) {
     if (!pending(message)) continue;
     let_go_on();
     *flag = 0;
@@ -157,16 +158,16 @@ HOOK int tasuki_MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Sta
 
 HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Waitany(count, requests, index, status);
-  const auto known = find_messages(count, requests);
-  if (known.empty()) return PMPI_Waitany(count, requests, index, status);
+  Completing known(count, requests);
+  if (known.none()) return PMPI_Waitany(count, requests, index, status);
   const auto before = copied(requests, count);
   MPI_Status own;
   bool open = false;
   int result = MPI_SUCCESS, flag = 0;
   do {
-    if (const int first = first_outside_mpi(known, open); first >= 0) {
+    if (const int first = first_outside_mpi(known.messages(), open); first >= 0) {
       *index = first;
-      complete_outside_mpi(requests[first], known[static_cast<std::size_t>(first)], *or_own(status, own));
+      complete_outside_mpi(requests[first], known[first], *or_own(status, own));
       return MPI_SUCCESS;
     }
     if (!open) break;
@@ -180,15 +181,15 @@ HOOK int tasuki_MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_St
 
 HOOK int tasuki_MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   if (no_messages() || count <= 0 || requests == nullptr) return PMPI_Testany(count, requests, index, flag, status);
-  const auto known = find_messages(count, requests);
-  if (known.empty()) return PMPI_Testany(count, requests, index, flag, status);
+  Completing known(count, requests);
+  if (known.none()) return PMPI_Testany(count, requests, index, flag, status);
   const auto before = copied(requests, count);
   MPI_Status own;
   bool open = false;
-  if (const int first = first_outside_mpi(known, open); first >= 0) {
+  if (const int first = first_outside_mpi(known.messages(), open); first >= 0) {
     *index = first;
     *flag = 1;
-    complete_outside_mpi(requests[first], known[static_cast<std::size_t>(first)], *or_own(status, own));
+    complete_outside_mpi(requests[first], known[first], *or_own(status, own));
     return MPI_SUCCESS;
   }
   if (open) let_go_on();
@@ -204,17 +205,17 @@ namespace {
 template <class Call>
 int some(Call call, bool waits, int count, MPI_Request* requests, int* number, int* indices, MPI_Status* statuses) {
   if (no_messages() || count <= 0 || requests == nullptr) return call(count, requests, number, indices, statuses);
-  const auto known = find_messages(count, requests);
-  if (known.empty()) return call(count, requests, number, indices, statuses);
+  Completing known(count, requests);
+  if (known.none()) return call(count, requests, number, indices, statuses);
   const auto before = copied(requests, count);
   Statuses all(statuses, count);
   bool open = false;
   int result = MPI_SUCCESS;
   do {
-    if (first_outside_mpi(known, open) >= 0) {
+    if (first_outside_mpi(known.messages(), open) >= 0) {
       *number = 0;
       for (int i = 0; i < count; ++i) {
-        Message* message = known[static_cast<std::size_t>(i)];
+        Message*& message = known[i];
         if (!outside_mpi(message) || pending(message) || !outside_mpi(message)) continue;
         complete_outside_mpi(requests[i], message, all.data()[*number]);
         indices[(*number)++] = i;

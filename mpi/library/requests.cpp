@@ -2,8 +2,11 @@
 // requests.hpp. The calls that complete requests are in completion.cpp, those that start them in persistent.cpp.
 #include "requests.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -48,24 +51,28 @@ bool no_messages() {
   return open_messages.load(std::memory_order_acquire) == 0;
 }
 
-Message* find_message(MPI_Request request) {
-  if (request == MPI_REQUEST_NULL) return nullptr;
-  const std::scoped_lock lock(mutex);
+namespace {
+
+// Under the lock. One that another thread completes has lost its handle, if this thread has got it from MPI.
+Message* look_up(MPI_Request request, bool to_complete) {
   const auto found = messages.find(request);
-  return found == messages.end() ? nullptr : found->second.get();
+  if (found == messages.end() || found->second->completing) return nullptr;
+  Message* message = found->second.get();
+  if (to_complete && !message->persistent) message->completing = true;
+  return message;
 }
 
-std::vector<Message*> find_messages(int count, const MPI_Request* requests) {
+std::vector<Message*> look_up(int count, const MPI_Request* requests, bool to_complete) {
   std::vector<Message*> found;
   const std::scoped_lock lock(mutex);
   if (const Lookup& seen = last_lookup; seen.changes == changes && static_cast<int>(seen.requests.size()) == count &&
                                         std::equal(seen.requests.begin(), seen.requests.end(), requests))
     return seen.found;
   for (int i = 0; i < count; ++i) {
-    const auto one = messages.find(requests[i]);
-    if (one == messages.end()) continue;
+    Message* one = look_up(requests[i], to_complete);
+    if (one == nullptr) continue;
     if (found.empty()) found.resize(static_cast<std::size_t>(count));
-    found[static_cast<std::size_t>(i)] = one->second.get();
+    found[static_cast<std::size_t>(i)] = one;
   }
   const bool lasting = !found.empty() && std::all_of(found.begin(), found.end(), [](const Message* message) {
     return message != nullptr && message->persistent;
@@ -74,21 +81,60 @@ std::vector<Message*> find_messages(int count, const MPI_Request* requests) {
   return found;
 }
 
+// Under the lock.
+std::unique_ptr<Message> take_out(MPI_Request request, const Message* message) {
+  std::unique_ptr<Message> taken;
+  ++changes;
+  if (const auto found = messages.find(request); found != messages.end() && found->second.get() == message) {
+    taken = std::move(found->second);
+    messages.erase(found);
+    return taken;
+  }
+  const auto one = std::find_if(outlived.begin(), outlived.end(), [&](const auto& m) { return m.get() == message; });
+  if (one == outlived.end()) return nullptr;
+  taken = std::move(*one);
+  outlived.erase(one);
+  return taken;
+}
+
+void put_in(MPI_Request request, std::unique_ptr<Message> message) {
+  ++changes;
+  std::unique_ptr<Message>& place = messages[request];
+  if (place != nullptr) outlived.push_back(std::move(place));
+  place = std::move(message);
+}
+
+}  // namespace
+
+Message* find_message(MPI_Request request) {
+  if (request == MPI_REQUEST_NULL) return nullptr;
+  const std::scoped_lock lock(mutex);
+  return look_up(request, false);
+}
+
+Message* find_to_complete(MPI_Request request) {
+  if (request == MPI_REQUEST_NULL) return nullptr;
+  const std::scoped_lock lock(mutex);
+  return look_up(request, true);
+}
+
+std::vector<Message*> find_messages(int count, const MPI_Request* requests) {
+  return look_up(count, requests, false);
+}
+
+Completing::Completing(int count, const MPI_Request* requests) : messages_(look_up(count, requests, true)) {}
+
+Completing::~Completing() {
+  for (Message* message : messages_)
+    if (message != nullptr && !message->persistent) message->completing = false;
+}
+
 void forget(MPI_Request request, const Message* message) {
   std::unique_ptr<Message> last;
   {
     const std::scoped_lock lock(mutex);
-    if (const auto found = messages.find(request); found != messages.end() && found->second.get() == message) {
-      last = std::move(found->second);
-      messages.erase(found);
-    } else {
-      const auto one =
-          std::find_if(outlived.begin(), outlived.end(), [&](const auto& m) { return m.get() == message; });
-      if (one == outlived.end()) return;
-      last = std::move(*one);
-      outlived.erase(one);
-    }
-    ++changes;
+    last = take_out(request, message);
+    if (last == nullptr) return;
     open_messages.fetch_sub(1, std::memory_order_acq_rel);
   }
   end(*last);
@@ -97,24 +143,25 @@ void forget(MPI_Request request, const Message* message) {
 
 int start_in_mpi(Message& message, MPI_Request& request) {
   const MPI_Request before = request;
+  if (message.receives) return PMPI_Start(&request);  // whose handle stays, and which another thread may give to MPI
+  message.completing = true;
   const int result = PMPI_Start(&request);
-  if (request == before) return result;
-  const std::scoped_lock lock(mutex);
-  auto known = messages.extract(before);
-  if (known.empty()) return result;
-  known.key() = message.request = request;
-  messages.insert(std::move(known));
-  ++changes;
+  if (request != before) {
+    const std::scoped_lock lock(mutex);
+    message.request = request;
+    if (std::unique_ptr<Message> own = take_out(before, &message); own != nullptr) put_in(request, std::move(own));
+  }
+  message.completing = false;
   return result;
 }
 
-void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed) {
+void complete(MPI_Request request, Message*& message, MPI_Status& status, bool failed) {
   if (message == nullptr) return;
   if (message->receives && message->active) finish_receive(*message, status, failed);
   if (message->persistent)
     message->active = message->aside = message->withdrawn = message->in_slot = false;
   else
-    forget(request, message);
+    forget(request, std::exchange(message, nullptr));
 }
 
 void end_requests() {
@@ -126,16 +173,13 @@ void end_requests() {
   }
   std::vector<MPI_Request> open;
   for (MPI_Request request : left) {
-    Message* message = find_message(request);
-    if (pending(message)) {
-      open.push_back(request);
-      continue;
-    }
+    Message* message = find_to_complete(request);
     MPI_Request now = request;
     MPI_Status status;
     int done = 0;
-    const int error = PMPI_Test(&now, &done, &status);
+    const int error = pending(message) ? MPI_SUCCESS : PMPI_Test(&now, &done, &status);
     if (error == MPI_SUCCESS && !done) {
+      if (message != nullptr) message->completing = false;
       open.push_back(request);
       continue;
     }
@@ -173,15 +217,26 @@ void await_outside_mpi(Message* message) {
   }
 }
 
-// MPI has the receive, and its message is on the way.
-static void await_match(MPI_Request request) {
-  for (int there = 0; there == 0;)
-    if (PMPI_Request_get_status(request, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+// MPI has the receive, and its message is on the way. If another thread is about to complete it, the handle may mean
+// something else: MPI then matches it in that thread's call, which may wait for other things as well.
+static void await_match(MPI_Request request, const Message* message) {
+  constexpr std::chrono::seconds kEnough{1};
+  const auto begin = std::chrono::steady_clock::now();
+  for (int there = 0; there == 0; sched_yield()) {
+    const std::scoped_lock lock(mutex);
+    const auto found = messages.find(request);
+    if (found == messages.end() || found->second.get() != message) return;
+    if (!message->completing) {
+      if (PMPI_Request_get_status(request, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+    } else if (std::chrono::steady_clock::now() - begin > kEnough) {
+      return;
+    }
+  }
 }
 
 void forget_order() {
   hand_over(nullptr, MPI_ANY_SOURCE, MPI_ANY_TAG);
-  std::vector<MPI_Request> taken;
+  std::vector<std::pair<MPI_Request, const Message*>> taken;
   {
     const std::scoped_lock lock(mutex);
     for (auto& [request, message] : messages) {  // those that have outlived their requests are matched
@@ -189,10 +244,10 @@ void forget_order() {
       if (withdraw(message->posting))
         message->posting = nullptr;
       else
-        taken.push_back(request);
+        taken.emplace_back(request, message.get());
     }
   }
-  for (MPI_Request request : taken) await_match(request);
+  for (const auto& [request, message] : taken) await_match(request, message);
 }
 
 // What the status says that MPI does not know.
@@ -215,6 +270,14 @@ static Posting* taken_from(Message& message) {
   if (message.posting == nullptr) return nullptr;
   const std::scoped_lock lock(mutex);
   return std::exchange(message.posting, nullptr);
+}
+
+// False if a sender has taken it.
+static bool withdraw_posting(Message& message) {
+  const std::scoped_lock lock(mutex);
+  if (message.posting != nullptr && !withdraw(message.posting)) return false;
+  message.posting = nullptr;
+  return true;
 }
 
 void finish_receive(Message& message, MPI_Status& status, bool failed) {
@@ -270,10 +333,7 @@ void keep(MPI_Request request, Message message) {
   }
   message.request = request;
   const std::scoped_lock lock(mutex);
-  ++changes;
-  std::unique_ptr<Message>& place = messages[request];
-  if (place != nullptr) outlived.push_back(std::move(place));
-  place = std::make_unique<Message>(std::move(message));
+  put_in(request, std::make_unique<Message>(std::move(message)));
   open_messages.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -299,6 +359,7 @@ HOOK int tasuki_MPI_Request_free(MPI_Request* request) {
 // A receive whose message is on its way is matched, and not cancelled.
 HOOK int tasuki_MPI_Cancel(MPI_Request* request) {
   if (request == nullptr || !ring_runs()) return PMPI_Cancel(request);
+  notice_thread();
   Message* message = no_messages() ? nullptr : find_message(*request);
   if (message == nullptr) {  // of whatever kind it is
     forget_order();
@@ -313,11 +374,10 @@ HOOK int tasuki_MPI_Cancel(MPI_Request* request) {
     if (message->withdrawn) message->counted->wild = true;
     return MPI_SUCCESS;
   }
-  if (message->posting != nullptr && !withdraw(message->posting)) return MPI_SUCCESS;
-  message->posting = nullptr;
+  if (!withdraw_posting(*message)) return MPI_SUCCESS;
   if (message->counted != nullptr) {
     if (hand_over(message->counted.get(), message->peer, message->tag, message->number)) {
-      await_match(*request);
+      await_match(*request, message);
       return MPI_SUCCESS;
     }
     message->counted->wild = true;

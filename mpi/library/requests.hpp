@@ -19,12 +19,12 @@
 
 namespace tasuki::mpi {
 
-/// Whether a receive's bytes come into its slot; another thread may give the receive to MPI.
-class Waiting {
+/// What another thread may see or change.
+class Flag {
  public:
-  Waiting() = default;
-  Waiting(Waiting&& other) noexcept : is_(other.is_.load()) {}
-  Waiting& operator=(bool is) {
+  Flag() = default;
+  Flag(Flag&& other) noexcept : is_(other.is_.load()) {}
+  Flag& operator=(bool is) {
     is_.store(is, std::memory_order_release);
     return *this;
   }
@@ -40,7 +40,10 @@ struct Message {
   void* buffer = nullptr;  ///< the program's
   bool receives = false;
   bool persistent = false;
-  bool active = true;          ///< of a persistent one: started, and not completed
+  bool active = true;  ///< of a persistent one: started, and not completed
+  /// A thread is in a call that may end MPI's request. MPI may give the handle to another thread before that call is
+  /// over, so that nobody else finds this message by it.
+  Flag completing;
   bool unpacked = false;       ///< already, when the program asked for its status
   Posting* posting = nullptr;  ///< of a receive that a sender may see
   std::int64_t drained = -1;   ///< bytes that came through the ring
@@ -50,8 +53,8 @@ struct Message {
   // MPI's request is not started.
   std::shared_ptr<Standing> standing;
   int slot = 0;
-  bool offered = false;  ///< whether it was tried to let it stand
-  Waiting waiting;
+  bool offered = false;    ///< whether it was tried to let it stand
+  Flag waiting;            ///< its bytes come into its slot, unless a thread gives it to MPI
   bool withdrawn = false;  ///< it was cancelled while it waited
   bool direct = false;     ///< its bytes were copied to the program's buffer already
   bool in_slot = false;    ///< the bytes that it was completed with came into its slot
@@ -83,8 +86,24 @@ void keep(MPI_Request request, Message message);
 bool no_messages();
 /// Null if there is none of that request.
 Message* find_message(MPI_Request request);
+/// Before MPI may complete the request: the message is `completing`, unless it is persistent, whose handle stays.
+Message* find_to_complete(MPI_Request request);
 /// Of many requests at once; empty if there is none of any.
 std::vector<Message*> find_messages(int count, const MPI_Request* requests);
+/// Those of requests that MPI may complete; the ones that are not complete when it ends are open again.
+class Completing {
+ public:
+  Completing(int count, const MPI_Request* requests);
+  Completing(const Completing&) = delete;
+  Completing& operator=(const Completing&) = delete;
+  ~Completing();
+  bool none() const { return messages_.empty(); }
+  const std::vector<Message*>& messages() const { return messages_; }
+  Message*& operator[](int i) { return messages_[static_cast<std::size_t>(i)]; }
+
+ private:
+  std::vector<Message*> messages_;
+};
 inline bool is_receive(const Message* message) {
   return message != nullptr && message->receives;
 }
@@ -98,9 +117,9 @@ bool pending(Message* message);
 void await_outside_mpi(Message* message);
 /// The status of a send, and of a request that is not started.
 void set_empty(MPI_Status& status);
-/// MPI has completed the request that had this handle. `message` may be null. It was found before MPI was called: once
-/// a request is complete, another thread may be given its handle for another message.
-void complete(MPI_Request request, Message* message, MPI_Status& status, bool failed);
+/// MPI has completed the request that had this handle. `message` may be null, and is null afterwards if it is over. It
+/// was found before MPI was called.
+void complete(MPI_Request request, Message*& message, MPI_Status& status, bool failed);
 /// MPI_Start of it. Open MPI gives a buffered send that is still on its way another handle when it is started again.
 int start_in_mpi(Message& message, MPI_Request& request);
 /// The message is over: nothing of it is kept for the request any more.
