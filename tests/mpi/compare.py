@@ -39,11 +39,12 @@ MODES = {
 def run(arguments: argparse.Namespace, file: Path, mode: str | None) -> None:
     program = [str(file) if word == "FILE" else word for word in arguments.program]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TASUKI_MPI_")}
+    loaded = ":".join(filter(None, (arguments.sanitizer, arguments.library)))
     if mode == "on odd ranks":
         program = ["/bin/sh", "-c", ODD, "sh", *program]
-        environment["TASUKI_LIBRARY"] = arguments.library
+        environment["TASUKI_LIBRARY"] = loaded
     elif mode:
-        program = ["/usr/bin/env", f"LD_PRELOAD={arguments.library}", *program]
+        program = ["/usr/bin/env", f"LD_PRELOAD={loaded}", *program]
     if mode:
         environment |= {"TASUKI_MPI_REPORT": f"{file}.report"} | MODES[mode]
     command = [sys.executable, arguments.launcher, "--mpiexec", arguments.mpiexec, "--timeout", "60"]
@@ -75,6 +76,7 @@ def main() -> int:
     parser.add_argument("--launcher", required=True, help="tools/mpirun.py")
     parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--library", required=True, help="libtasuki_mpi.so")
+    parser.add_argument("--sanitizer", help="the run-time that both are built with, which is to be loaded first")
     parser.add_argument("-n", dest="ranks", type=int, required=True)
     parser.add_argument("--modes", default=",".join(MODES), help="which of the modes, with commas between them")
     parser.add_argument("--ring", type=float, default=0, help="least share of calls and bytes through the ring")
