@@ -119,8 +119,9 @@ sanitize: sanitize-kernels ## these, and unit tests, rank tests and apps
 	@$(compile) build-asan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_tests failing_thread_tests himeno laplace \
 	    xmp_index_tests xmp_tests laplace_xmp himeno_xmp xmp_serial_apps
 	@$(ctest) --test-dir build-asan --tests-regex '^(plan|unit|(thread_)?ranks_[1-4]|ranks_patient_3|ranks_collectives_islands_[34]|staged_.*|harness_.*|app_.*|xmp_(indices|[1-4]|islands_3|laplace_4|himeno_2))$$'
-	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests himeno laplace
-	@$(ctest) --test-dir build-tsan --tests-regex '^(plan|unit|threads_.*|thread_ranks_.*|staged_2|harness_threads|app_.*_threads_.*)$$'
+	@$(compile) build-tsan --target plan_tests unit_tests rank_tests thread_tests staged_tests failing_thread_tests himeno laplace \
+	    tasuki_mpi mpi_messages mpi_posted mpi_standing mpi_threads
+	@$(ctest) --test-dir build-tsan --tests-regex '^(plan|unit|threads_.*|thread_ranks_.*|staged_2|harness_threads|app_.*_threads_.*|mpi_(messages|posted|standing|threads)_2)$$'
 
 bench: configure ## the benchmarks on 2 ranks; refreshes the tables of README.md and docs/
 	@$(compile) $(BUILD) --target tasuki-bench
