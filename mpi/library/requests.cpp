@@ -370,8 +370,7 @@ HOOK int tasuki_MPI_Cancel(MPI_Request* request) {
   if (!message->receives) return PMPI_Cancel(request);
   if (message->in_slot || message->withdrawn) return MPI_SUCCESS;
   if (message->waiting) {
-    message->withdrawn = take_back(*message);
-    if (message->withdrawn) message->counted->wild = true;
+    if (take_back(*message)) message->counted->wild = true;
     return MPI_SUCCESS;
   }
   if (!withdraw_posting(*message)) return MPI_SUCCESS;

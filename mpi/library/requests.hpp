@@ -53,11 +53,11 @@ struct Message {
   // MPI's request is not started.
   std::shared_ptr<Standing> standing;
   int slot = 0;
-  bool offered = false;    ///< whether it was tried to let it stand
-  Flag waiting;            ///< its bytes come into its slot, unless a thread gives it to MPI
-  bool withdrawn = false;  ///< it was cancelled while it waited
-  bool direct = false;     ///< its bytes were copied to the program's buffer already
-  bool in_slot = false;    ///< the bytes that it was completed with came into its slot
+  bool offered = false;  ///< whether it was tried to let it stand
+  Flag waiting;          ///< its bytes come into its slot, unless a thread gives it to MPI
+  Flag withdrawn;        ///< it was cancelled while it waited
+  bool direct = false;   ///< its bytes were copied to the program's buffer already
+  bool in_slot = false;  ///< the bytes that it was completed with came into its slot
   // Of a persistent send to this rank itself: copies in one pass, to receives of that type.
   std::shared_ptr<Counted> copies_to;
   std::vector<std::pair<StridedCopy, CopyFunction>> copies;

@@ -168,6 +168,8 @@ bool take_back(Message& message) {
                                                       std::numeric_limits<std::int64_t>::max());
   const std::vector<Message*> taken = withdraw_all(later);
   const bool sent = taken.size() < later.size();  // a later message comes, so this one's is on its way by MPI
+  // Before another thread that waits for it sees that it waits no more.
+  message.withdrawn = !sent;
   if (sent)
     give_to_mpi(message);
   else

@@ -49,8 +49,8 @@ std::int64_t drain(Message& message);
 /// that MPI never has one that is later than a posted one. True if the message of one is there or comes.
 bool hand_over(const Comm* comm, int from, int tag, std::int64_t after = -1,
                std::int64_t before = std::numeric_limits<std::int64_t>::max());
-/// Takes one posted receive back, which is cancelled. Those behind it are MPI's then. False if its message has been
-/// sent.
+/// Takes one posted receive back, which is cancelled and `withdrawn`. Those behind it are MPI's then. False if its
+/// message has been sent.
 bool take_back(Message& message);
 /// The member is complete, or MPI's after all.
 void leave(Message& message);
