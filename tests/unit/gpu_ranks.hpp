@@ -15,6 +15,7 @@
 
 #include "gpu_view.hpp"
 #include "paths/path.hpp"
+#include "progress_thread.hpp"
 #include "row_view.hpp"
 
 namespace gpu_ranks {
@@ -31,6 +32,7 @@ inline int staged = 0;   // kernels in stages
 inline int sent_on = 0;  // sums that were stored in two places at once
 inline int in_rows = 0;  // ranks whose epochs ran in rows
 inline int early = 0;    // epochs in two kernels of which the start has enqueued both
+inline int carried = 0;  // messages that progress threads carry
 
 class Enqueued final : public StreamChannel {
  public:
@@ -40,7 +42,8 @@ class Enqueued final : public StreamChannel {
 /// What all ranks share: buffers by owner and label, and messages under way.
 struct World {
   std::map<std::pair<int, std::string>, std::shared_ptr<Bytes>> memory;
-  std::map<std::array<int, 3>, std::deque<Bytes>> messages;  // from, to, tag
+  std::map<std::array<int, 3>, std::deque<Bytes>> messages;  // of streams: from, to, tag
+  ImitatedMpi mpi;
 
   Located where(const Buffer& b) {
     const std::int64_t lines = (b.bytes + kLLLineData - 1) / kLLLineData;
@@ -73,14 +76,21 @@ enum class Pieces { one, two, either };
 class Rank {
  public:
   Rank(World& world, Plan plan, int blocks, Pieces pieces, bool by_rows = false, bool own = true,
-       bool idle_between = false)
-      : world_(world), pieces_(pieces), idle_between_(idle_between) {
+       bool idle_between = false, std::uint64_t epochs = kEpochs)
+      : world_(world), pieces_(pieces), idle_between_(idle_between), epochs_(epochs), thread_(world.mpi, plan.rank) {
     program_.plan = std::move(plan);
     for (const Buffer& b : program_.plan.buffers) program_.where.push_back(world.where(b));
     for (const Command& c : program_.plan.commands) {
       const Path& path = path_named(program_.plan.paths[static_cast<std::size_t>(c.path)]);
       Channel& channel = program_.channels.emplace_back();
-      if (path.carries(c.verb)) channel.stream = std::make_unique<Enqueued>();
+      if (!path.carries(c.verb)) continue;
+      if (path.transport != "mpi staged") {
+        channel.stream = std::make_unique<Enqueued>();
+        continue;
+      }
+      const auto buffer = static_cast<std::size_t>(c.verb == Verb::send ? c.src : c.dst);
+      channel.thread = thread_.carry(c, program_.where[buffer].base + c.offset);
+      ++carried;
     }
     told_.resize(program_.plan.commands.size());
     gpu_ = lower(program_, blocks, true, static_cast<int>(kGpuWarps), {}, told_.data(), own);
@@ -93,11 +103,12 @@ class Rank {
 
   const GpuProgram& gpu() const { return gpu_; }
   const std::optional<RowProgram>& rows() const { return rows_[kBoth]; }
-  bool done() const { return epoch_ > kEpochs; }
+  bool done() const { return epoch_ > epochs_; }
 
   /// Goes on somewhere; false if that is not possible.
   bool advance(Random& random) {
     if (done()) return false;
+    if (random() % 2 == 0 && thread_.serve(random)) return true;
     bool moved = false;
     const std::size_t first = random() % streams_.size();
     for (std::size_t s = 0; s < streams_.size() && !moved; ++s)
@@ -112,7 +123,7 @@ class Rank {
       if (!done()) begin();
       return true;
     }
-    return moved;
+    return moved || thread_.serve(random);
   }
 
   std::string blocked() const {
@@ -364,6 +375,8 @@ class Rank {
   bool split_ = false;  // this epoch
   bool idle_between_;
   bool wait_is_left_ = false;
+  std::uint64_t epochs_;
+  ProgressThread thread_;
   Program program_;
   GpuProgram gpu_;
   std::optional<RowProgram> rows_[kBoth + 1];  // by parts
