@@ -28,8 +28,6 @@ namespace {
 
 using device::Word;
 
-constexpr double kShareOfDeadline = 0.9;  // that a kernel waits
-constexpr double kLongestDeadline = 1e6;  // s
 constexpr int kMostBlocks = 1 << 14;
 constexpr int kMostGpuThreads = 1024;
 
@@ -68,8 +66,7 @@ class Operation::Kernels final : public KernelRuns {
     Lowered& lowered = *all_.back();
     device::Handle handle = lowered.handle();
     handle.run.stop = registry_.stop(on_gpu_);
-    handle.run.deadline =
-        static_cast<std::uint64_t>(std::min(runtime_.deadline, kLongestDeadline) * kShareOfDeadline * 1e9);
+    handle.run.deadline = static_cast<std::uint64_t>(seconds_in_kernel(runtime_) * 1e9);
     handle.run.selection = 0;
     for (std::size_t p = 0; p < lowered.pairs().size(); ++p) {
       if (*lowered.pairs()[p] != 0) handle.run.selection |= std::uint64_t{1} << p;
@@ -333,7 +330,7 @@ class Operation::Kernels final : public KernelRuns {
             : fmt::format(
                   "nine tenths of the deadline, {:.3g} s, have passed; TASUKI_DEADLINE or Context::set_deadline "
                   "allow more",
-                  seconds() * kShareOfDeadline);
+                  seconds_in_kernel(runtime_));
     return fmt::format("{}, {} {} did not end: {}: {}{}", in, f.command <= device::lowered::kNoStep ? "step" : "epoch",
                        f.epoch, awaited(lowered, f), why, because());
   }
@@ -342,8 +339,6 @@ class Operation::Kernels final : public KernelRuns {
     const std::string dead = runtime_.liveness().failure(runtime_.everyone());
     return dead.empty() ? dead : "; " + dead;
   }
-
-  double seconds() const { return std::min(runtime_.deadline, kLongestDeadline); }
 
   // What a wait was for: `#3 wait arrived.0<1 with rank 1 (at 4, needs 5)`.
   std::string awaited(const Lowered& lowered, const PlanFailure& f) const {

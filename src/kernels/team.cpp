@@ -24,8 +24,6 @@ namespace {
 constexpr std::int64_t kMostWindow = std::int64_t{1} << 40;
 constexpr int kMostSlots = 1 << 16;
 constexpr std::int64_t kMostPacket = 1 << 20;  // bytes
-constexpr double kShareOfDeadline = 0.9;       // that a kernel waits
-constexpr double kLongestDeadline = 1e6;       // s
 
 std::string complaint_about(const KernelTeamOptions& options) {
   if (options.window < 0 || options.window > kMostWindow)
@@ -209,7 +207,7 @@ device::Team KernelTeam::State::device(std::uint32_t version) const {
   refuse_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), version);
   check();
   device::Team team = team_;
-  team.deadline = static_cast<device::Word>(std::min(runtime_.deadline, kLongestDeadline) * kShareOfDeadline * 1e9);
+  team.deadline = static_cast<device::Word>(seconds_in_kernel(runtime_) * 1e9);
   return team;
 }
 
@@ -217,7 +215,7 @@ void KernelTeam::State::check() const {
   const unsigned set = std::atomic_ref<unsigned>(failure_->set).load(std::memory_order_acquire);
   if (set == 0) return;
   device::Team team = team_;
-  team.deadline = static_cast<device::Word>(std::min(runtime_.deadline, kLongestDeadline) * kShareOfDeadline * 1e9);
+  team.deadline = static_cast<device::Word>(seconds_in_kernel(runtime_) * 1e9);
   std::string text = why_ ? why_() : std::string();
   if ((set & device::kOtherVersion) != 0)
     text = describe_other_version(fmt::format("rank {}: {}", runtime_.rank(), name_), set);

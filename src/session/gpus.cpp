@@ -2,6 +2,7 @@
 #include "session/gpus.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -255,6 +256,29 @@ std::vector<Gpus*> users_of(const Runtime& runtime, Stream stream) {
   return users;
 }
 
+constexpr const char* kNoKernel = "; no kernel of Tasuki says that it has waited";
+
+// What kernels have waited for in vain, after a wait for the stream that failed; empty if none says so. A kernel that
+// still waits has been told to end, and says so within moments.
+std::string awaited_by_kernels(Stream stream, const std::vector<Gpus*>& users) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kLast = std::chrono::milliseconds(300);
+  std::string text;
+  try {
+    for (const auto end = Clock::now() + kLast; Clock::now() < end && !gpu()->done(stream);) sched_yield();
+  } catch (const Error&) {  // the GPU has failed, and its kernels say nothing
+    return text;
+  }
+  for (const Gpus* one : users) {
+    try {
+      one->check();
+    } catch (const Error& error) {
+      text += fmt::format("; {}", error.what());
+    }
+  }
+  return text;
+}
+
 // Waits until the stream is done. Kernels of other contexts may wait in it for ranks that only those contexts have.
 void await_stream(Runtime& runtime, Stream stream, const std::vector<Gpus*>& users) {
   using Clock = std::chrono::steady_clock;
@@ -272,14 +296,23 @@ void await_stream(Runtime& runtime, Stream stream, const std::vector<Gpus*>& use
     next = Clock::now() + kLook;
     return false;
   };
+  const auto end_kernels = [&] {
+    for (Gpus* one : users)
+      if (one == runtime.gpus.get() || one->failed()) one->abort();
+  };
   try {
     wait_until(runtime, runtime.everyone(), done,
                [&] { return fmt::format("rank {}: synchronize: the work in the stream did not end", runtime.rank()); });
   } catch (const Interruption&) {
     throw;
+  } catch (const Error& error) {
+    end_kernels();
+    const bool late = error.kind() == ErrorKind::deadline;
+    if (!late && error.kind() != ErrorKind::rank_died) throw;
+    const std::string awaited = awaited_by_kernels(stream, users);
+    throw Error(error.kind(), error.what() + (awaited.empty() && late ? std::string(kNoKernel) : awaited));
   } catch (...) {
-    for (Gpus* one : users)
-      if (one == runtime.gpus.get() || one->failed()) one->abort();  // ends kernels that still wait
+    end_kernels();
     throw;
   }
 }

@@ -1,6 +1,7 @@
 // The loop of every wait. The short spin is inline; the slow part (clock, liveness, deadline) is in wait_until.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -20,6 +21,14 @@ inline void cpu_pause() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+/// Seconds after which a wait in a kernel gives up. The host waits for the kernel until the context's deadline, and
+/// hears before it what the kernel has waited for.
+inline double seconds_in_kernel(const Runtime& runtime) {
+  constexpr double kShareOfDeadline = 0.9;
+  constexpr double kLongest = 1e6;
+  return std::min(runtime.deadline, kLongest) * kShareOfDeadline;
 }
 
 /// While one exists, this thread does without what wait hooks give up: an interpreter's lock. For waits, and wherever

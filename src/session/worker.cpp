@@ -18,6 +18,7 @@ constexpr int kSpins = 200;      // rounds without an active task before sleepin
 constexpr int kYields = 20000;   // the same before moments of sleep, if requests may come without `wake`
 constexpr int kBusyRounds = 64;  // rounds between yields while a task waits for its peers
 constexpr std::chrono::microseconds kMoment{50};
+constexpr std::chrono::milliseconds kLook{1000};  // in which the thread has made a round, if it makes any
 
 }  // namespace
 
@@ -80,6 +81,17 @@ void Worker::last_round() {
   for (Task* task : tasks_) task->serve();
 }
 
+bool Worker::goes_on() const {
+  const auto end = std::chrono::steady_clock::now() + kLook;
+  const std::uint64_t before = rounds_.load(std::memory_order_relaxed);
+  // The round that is under way may have served the first task already.
+  while (rounds_.load(std::memory_order_relaxed) < before + 2) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 void Worker::wake() {
   // Both this call and `sleep` read and write `asleep_` in one step, so one of them comes second and sees what the
   // other did before: either this call sees that the thread sleeps, or the thread sees the request.
@@ -110,6 +122,7 @@ void Worker::loop() {
       const std::lock_guard lock(mutex_);
       for (Task* task : tasks_) active = task->serve() || active;
     }
+    rounds_.fetch_add(1, std::memory_order_relaxed);
     if (active) {
       quiet = 0;
       if (++busy % kBusyRounds == 0) std::this_thread::yield();

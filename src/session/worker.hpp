@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -34,6 +35,9 @@ class Worker {
   void remove(Task* task);  ///< After it returns the worker does not use the task any more.
   /// True once the thread has ended because the process is exiting; tasks are no longer served.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
+  /// Whether the thread has served all tasks once more within a moment. If not, a call of MPI does not return to it, or
+  /// it sleeps because no task has anything to do. For messages about what did not end.
+  bool goes_on() const;
   /// Called after a request to a task. Neither blocks nor allocates memory.
   void wake();
   /// Waits until the worker has ended its round, and then serves every task once. Tasks whose ranks are over withdraw
@@ -67,6 +71,7 @@ class Worker {
   std::atomic<bool> ending_{false};
   std::atomic<bool> ended_{false};
   std::atomic<int> calls_{0};
+  std::atomic<std::uint64_t> rounds_{0};
   std::thread thread_;
 };
 

@@ -51,6 +51,9 @@ class ThreadChannel {
   virtual const std::uint64_t* ended() const = 0;
   /// Empty, or an error message with rank, operation and MPI call.
   virtual std::string failure() const = 0;
+  /// How far the message is, for the error of a kernel that has waited in vain: who has asked for it, what MPI has been
+  /// given, whether the thread still serves.
+  virtual std::string standing() const { return "a thread of the host carries it"; }
 };
 
 /// The channel of a command; at most one member is set. If none is, the command is loads and stores.

@@ -33,7 +33,8 @@ class Batch final : public Worker::Task {
         abort_(r.runtime.gpus->abort_word()),
         rank_(r.plan.rank),
         operation_(r.plan.operation),
-        most_(r.commands.size()) {
+        most_(r.commands.size()),
+        begun_(most_) {
     const auto bytes = static_cast<std::int64_t>(2 * sizeof(std::uint64_t) * most_);
     words_ = {gpu()->allocate_mapped(bytes), [](std::byte* p) { gpu()->release_mapped(p); }};
     for (const CarriedCommand& carried : r.commands) add(r, carried);
@@ -54,6 +55,17 @@ class Batch final : public Worker::Task {
 
   std::uint64_t* ended(std::size_t message) const { return word(message); }
   std::uint64_t* asked(std::size_t message) const { return word(most_ + message); }
+
+  // Where it stands. The thread may go on meanwhile.
+  std::string standing(std::size_t message) const {
+    const auto epoch = [](std::uint64_t* at) {
+      return std::atomic_ref<std::uint64_t>(*at).load(std::memory_order_acquire) / kSignal;
+    };
+    return fmt::format(
+        "the GPU has asked for epoch {} of the message, MPI has been given {} and has ended {}; {}",
+        epoch(asked(message)), begun_[message].load(), epoch(ended(message)),
+        Worker::instance().goes_on() ? "the progress thread goes on" : "the progress thread stands still");
+  }
 
   // MPI's error about this message; empty if it has not failed.
   std::string failure(std::size_t message) const {
@@ -121,7 +133,9 @@ class Batch final : public Worker::Task {
   bool begin(std::size_t message) {
     const int code = mpi::calls().Start(&requests_[message]);
     if (code != MPI_SUCCESS) return fail(message, "MPI_Start", code);
-    return messages_[message].active = true;
+    messages_[message].active = true;
+    begun_[message].store(messages_[message].started());
+    return true;
   }
 
   bool look(std::size_t message) {
@@ -155,7 +169,8 @@ class Batch final : public Worker::Task {
   std::shared_ptr<std::byte> words_;  // two a message, in host memory: one that the GPU reads, one that it writes
   Requests requests_;
   std::vector<Message> messages_;
-  std::size_t failed_ = 0;  // the message that failed; written, with its text, before `broken_`
+  std::vector<std::atomic<std::uint64_t>> begun_;  // epochs of each message that MPI has been given, for `standing`
+  std::size_t failed_ = 0;                         // the message that failed; written, with its text, before `broken_`
   std::string failure_;
   std::atomic<bool> broken_{false};
 };
@@ -167,6 +182,7 @@ class StagedMessage final : public ThreadChannel {
   const std::uint64_t* ended() const override { return batch_->ended(message_); }
   std::uint64_t* asked() const override { return batch_->asked(message_); }
   std::string failure() const override { return batch_->failure(message_); }
+  std::string standing() const override { return batch_->standing(message_); }
 
  private:
   std::shared_ptr<Batch> batch_;

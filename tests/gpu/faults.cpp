@@ -104,6 +104,37 @@ RANK_TEST("an exchange that gave up is an error of synchronize, also when its ke
   ctx.barrier();
 }
 
+RANK_TEST("synchronize that is called at once hears what a kernel waits for before it gives up itself") {
+  if (ctx.size() == 1 || ctx.comm() == MPI_COMM_NULL) return;
+  const Layout whole = Layout::bytes(kBytes);
+  const int last = ctx.size() - 1;
+  for (const std::string path : {"auto", "mpi"}) {
+    if (path == "auto" && in_islands()) continue;  // NCCL's kernels do not give up
+    Context own(ctx.comm());
+    use_gpu(own);
+    const DeviceBytes out(7);
+    const DeviceBytes in(0);
+    const OwnStream stream;
+    {
+      Transfer transfer(own, {last, out.get(), whole}, {0, in.get(), whole}, {.path = path});
+      own.barrier();
+      own.set_deadline(1);
+      if (own.rank() == 0) {
+        transfer.run(stream.get());
+        const std::string text = error_of([&] { synchronize(own, stream.get()); });
+        INFO(text);
+        CHECK(text.find("epoch 1 did not end: the GPU waited for") != std::string::npos);
+        const std::string standing =
+            "; the GPU has asked for epoch 1 of the message, MPI has been given 1 and has ended 0";
+        CHECK((text.find(standing) != std::string::npos) == (path == "mpi"));
+      }
+      ctx.barrier();
+    }
+    CUDA_OK(cudaDeviceSynchronize());
+    ctx.barrier();
+  }
+}
+
 RANK_TEST("an operation that is destroyed in flight takes no other with it") {
   const Grid grid(ctx, {33, 40}, {.periodic = {true, true}});
   const Field<double> a(grid, {.name = "a", .shadow = 1, .memory = Memory::device});

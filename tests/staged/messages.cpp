@@ -115,6 +115,8 @@ class Messages {
     return count;
   }
 
+  std::string standing(std::size_t message) const { return channels_[message].thread->standing(); }
+
   std::string failure() const {
     std::string text;
     for (const auto& channel : channels_) text += channel.thread->failure();
@@ -183,6 +185,30 @@ TEST_CASE("the slices of a link arrive in their places, in whatever order the pr
       CHECK(messages.wrong(epoch) == 0);
     }
     CHECK(messages.failure().empty());
+  }
+}
+
+TEST_CASE("a staged message says who has asked for it, what MPI has been given, and that the progress thread goes on") {
+  const Context ctx(MPI_COMM_WORLD);
+  prepare(ctx, "auto");
+  Messages messages(ctx, 300000, 300000);  // too much for MPI to send it before it is received
+  const std::string alive = "; the progress thread goes on";
+  const auto stands = [&](int asked, int given, int ended) {
+    return "the GPU has asked for epoch " + std::to_string(asked) + " of the message, MPI has been given " +
+           std::to_string(given) + " and has ended " + std::to_string(ended) + alive;
+  };
+  for (int epoch = 1; epoch <= 3; ++epoch) {
+    CHECK(messages.standing(0) == stands(epoch - 1, epoch - 1, epoch - 1));
+    ctx.barrier();
+    if (ctx.is_root()) {
+      messages.start(epoch);
+      while (messages.standing(0) == stands(epoch, epoch - 1, epoch - 1)) std::this_thread::yield();
+      CHECK(messages.standing(0) == stands(epoch, epoch, epoch - 1));
+    }
+    ctx.barrier();
+    if (!ctx.is_root()) messages.start(epoch);
+    REQUIRE(messages.wait(ctx, epoch));
+    ctx.barrier();
   }
 }
 

@@ -24,7 +24,10 @@ namespace {
 bool fails = false;
 int live = 0;
 
-// The engine of a GPU whose kernels end at once, by giving up while `fails` is set.
+// What it has started waits while this is set, until the host ends all waits.
+bool waits = false;
+
+// The engine of a GPU whose kernels end at once, by giving up while `fails` is set, or wait while `waits` is.
 class Failing final : public Engine {
  public:
   Failing(Executor&, Runtime& runtime) : runtime_(runtime) {
@@ -32,7 +35,10 @@ class Failing final : public Engine {
     watched_ = runtime.gpus->watch([this] { complain(); });
   }
   ~Failing() override { --live; }
-  void start() override { failed_ = failed_ || fails; }
+  void start() override {
+    failed_ = failed_ || fails;
+    waits_ = waits;
+  }
   bool test() override {
     complain();
     return true;
@@ -44,12 +50,14 @@ class Failing final : public Engine {
 
  private:
   void complain() const {
+    if (waits_ && *runtime_.gpus->abort_word() != 0) throw Error("a kernel waited for #2 send");
     if (!failed_) return;
     runtime_.fail("a kernel gave up");
     throw Error("a kernel gave up");
   }
   Runtime& runtime_;
   bool failed_ = false;
+  bool waits_ = false;
   std::shared_ptr<void> watched_;
 };
 
@@ -135,6 +143,31 @@ TEST_CASE("what failed in another context is told by the next start, once, which
   CHECK(error_of([&] { good->run(some_stream()); }) == "no error");
   good->start();
   CHECK(good->test());
+}
+
+TEST_CASE("synchronize that gives up says what kernels have waited for, or that none has") {
+  const Context ctx(MPI_COMM_WORLD);
+  const std::string late = "rank " + std::to_string(ctx.rank()) + ": synchronize: the work in the stream did not end: ";
+  for (const bool kernel_waits : {true, false}) {
+    Context part = ctx.subset(all_of(ctx));
+    leave_prices(part);
+    Pair one(part, "u");
+    part.set_deadline(0.2);
+    part.barrier();
+    waits = kernel_waits;
+    one->run(some_stream());
+    waits = false;
+    no_gpu().busy = [&](Stream) { return *runtime_of(part).gpus->abort_word() == 0; };
+    const std::string text = error_of([&] { synchronize(part, some_stream()); });
+    no_gpu().busy = nullptr;
+    INFO(text);
+    CHECK(text.starts_with(late));
+    CHECK(text.ends_with("; a kernel waited for #2 send") == kernel_waits);
+    // A rank that hears that another one has given up first names that one.
+    if (text.starts_with(late + "the deadline of 0.2 s has passed"))
+      CHECK(text.ends_with("; no kernel of Tasuki says that it has waited") == !kernel_waits);
+    ctx.barrier();
+  }
 }
 
 TEST_CASE("free tells a failure that nobody has been told, and frees") {

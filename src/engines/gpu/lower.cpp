@@ -482,7 +482,7 @@ std::string describe_failure(const Plan& plan, const Runtime& runtime, std::int3
   const std::string dead = runtime.liveness().failure(runtime.everyone());
   return fmt::format("rank {}: {}: epoch {} did not end: the GPU waited for #{} {} with rank {} (at {}, needs {}){}",
                      plan.rank, plan.operation, epoch, command, what, c.peer, value / kSignal, target / kSignal,
-                     dead.empty() ? fmt::format(" for {} s", runtime.deadline) : "; " + dead);
+                     dead.empty() ? fmt::format(" for {:.3g} s", seconds_in_kernel(runtime)) : "; " + dead);
 }
 
 }  // namespace tasuki

@@ -113,7 +113,7 @@ class StreamEngine final : public Engine {
       ++epoch_;
     }
     if (!replayed_) launch_.epoch = epoch_;
-    launch_.deadline = static_cast<std::uint64_t>(std::min(runtime_.deadline, 1e6) * 1e9);
+    launch_.deadline = static_cast<std::uint64_t>(seconds_in_kernel(runtime_) * 1e9);
     const bool channels = !program_.messages.empty();
     // A copy engine's work in the default stream waits for the default stream of the destination's GPU, if this process
     // drives that one as well. The permission to copy is given there, so both would wait for each other.
@@ -453,6 +453,9 @@ class StreamEngine final : public Engine {
                                        ? failure_->command
                                        : program_.more_ends[static_cast<std::size_t>(failure_->command - own)];
       text = describe_failure(executor_.plan(), runtime_, command, failure_->epoch, failure_->value, failure_->target);
+      if (const auto& channel = executor_.program().channels[static_cast<std::size_t>(command)];
+          channel.thread != nullptr)
+        text += "; " + channel.thread->standing();
       if (runtime_.gpus->watches() > 1 && !runtime_.starts)
         text +=
             "; operations that share a stream must be started in the same order on all ranks (TASUKI_CHECK=1 says "
