@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tasuki import where_time_went
+from tasuki import report, where_time_went
 from tasuki.timeline import COMMAND, KINDS, Event, RankTrace
 
 START, WAIT = KINDS.index("start"), KINDS.index("wait")
@@ -50,6 +50,11 @@ def test_what_is_not_hidden_and_slower_than_predicted_is_said():
     assert row.share == pytest.approx(0.12, rel=0.1)
     (row,) = where_time_went.rows_of([trace_of(rank, 4, late=range(4), hidden=45, predicted=60) for rank in range(4)])
     assert row.advice == "" and row.hidden == pytest.approx(450e-6)
+
+
+def test_commands_in_advice_are_shown_as_code():
+    made = report.table(["to try"], [["`tasuki tune` <b>, `one"]])
+    assert "<td><code>tasuki tune</code> &lt;b&gt;, `one</td>" in made
 
 
 def test_messages_inside_an_island_are_said():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
@@ -86,7 +87,8 @@ def table(columns: list[str], rows: Iterable[Iterable[object]]) -> str:
     head = "".join(f"<th{kind}>{escape(name.lstrip('>'))}</th>" for kind, name in zip(kinds, columns))
 
     def cell(kind: str, value: object) -> str:
-        return f"<td{kind}>{escape('–' if value is None else str(value))}</td>"
+        words = re.sub("`([^`]+)`", r"<code>\1</code>", escape("–" if value is None else str(value)))
+        return f"<td{kind}>{words}</td>"
 
     body = "".join(f"<tr>{''.join(map(cell, kinds, row))}</tr>" for row in rows)
     return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
