@@ -87,6 +87,9 @@ struct MessagesOptions {
   /// Messages through the host, sent and received, that may be under way on a rank; rounded up to a power of two. Each
   /// has `largest` bytes of pinned memory, in which a larger message travels in slices.
   int by_host = 64;
+  /// Receives may be from `device::kAnyRank`: from any other rank. All messages to others then go through the host, as
+  /// with `path` mpi, for only there one matches them all.
+  bool any_source = false;
 };
 
 /// Messages with tags between kernels: see `device::isend`. With a team of its own; all that is said there holds here.

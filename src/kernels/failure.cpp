@@ -59,6 +59,10 @@ const char* name_of(Call call) {
   return "a call";
 }
 
+std::string peer_text(int peer) {
+  return peer == device::kAnyRank ? "any rank" : fmt::format("rank {}", peer);
+}
+
 /// Of a call that has one of a number of places: how the argument is called, and the option that says how many.
 struct Place {
   const char* argument;
@@ -128,15 +132,15 @@ std::string awaited(const Failure& f) {
     case Call::ask:
       if (f.expected == 0) return "echo: the process's thread did not answer";
       return fmt::format(
-          "isend to or irecv from rank {} with {}: {} messages through the host have not ended, and no more may be "
+          "isend to or irecv from {} with {}: {} messages through the host have not ended, and no more may be "
           "under way; wait for older ones first, or raise MessagesOptions::by_host",
-          f.peer, tag_text(f.index), f.expected);
+          peer_text(f.peer), tag_text(f.index), f.expected);
     case Call::wait_host_send:
       return fmt::format("wait for a message to rank {} with {}, which goes through the host: MPI has not ended it",
                          f.peer, tag_text(f.index));
     case Call::wait_host_receive:
-      return fmt::format("wait for a message from rank {} with {}, which comes through the host: it did not come",
-                         f.peer, tag_text(f.index));
+      return fmt::format("wait for a message from {} with {}, which comes through the host: it did not come",
+                         peer_text(f.peer), tag_text(f.index));
     case Call::wait_send:
       return fmt::format("wait for a message to rank {} with {}: rank {} did not receive it", f.peer, tag_text(f.index),
                          f.peer);
@@ -168,6 +172,8 @@ std::string what(const Failure& f, const device::Team& team) {
     case Reason::aborted:
       return fmt::format("{}: the host has ended its kernels' waits", awaited(f));
     case Reason::peer:
+      if (f.peer == device::kAnyRank && f.call == Call::irecv)
+        return "irecv: argument 'from' is kAnyRank, which needs MessagesOptions::any_source and other ranks";
       return fmt::format("{}: argument '{}' is {}, but the context has ranks 0 to {}", call, peer_argument(f.call),
                          f.peer, team.ranks - 1);
     case Reason::slot: {
@@ -223,12 +229,12 @@ std::string what(const Failure& f, const device::Team& team) {
           f.call == Call::barrier || f.call == Call::grid_barrier ? "all ranks" : fmt::format("rank {}", f.peer));
     case Reason::host_room:
       return fmt::format(
-          "{} {} rank {} with {}: {} bytes; through the host {} may go, for MessagesOptions::largest is too small for "
+          "{} {} {} with {}: {} bytes; through the host {} may go, for MessagesOptions::largest is too small for "
           "slices: make it 64 or more, or send less at once",
-          call, f.call == Call::irecv ? "from" : "to", f.peer, tag_text(f.index), f.found, f.expected);
+          call, f.call == Call::irecv ? "from" : "to", peer_text(f.peer), tag_text(f.index), f.found, f.expected);
     case Reason::host_tag:
-      return fmt::format("{} {} rank {} with {}: through the host tags go up to {}, which is what MPI takes", call,
-                         f.call == Call::irecv ? "from" : "to", f.peer, tag_text(f.index), f.expected);
+      return fmt::format("{} {} {} with {}: through the host tags go up to {}, which is what MPI takes", call,
+                         f.call == Call::irecv ? "from" : "to", peer_text(f.peer), tag_text(f.index), f.expected);
     case Reason::no_host:
       return "echo: no messages of this rank go through the host, so that its thread is not asked";
   }

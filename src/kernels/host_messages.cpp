@@ -15,6 +15,9 @@ namespace {
 
 using device::Word;
 using device::detail::answer_of;
+using device::detail::kHeaderBytes;
+using device::detail::kHeaderNumber;
+using device::detail::kHeaderSource;
 using device::detail::kSliceSlots;
 
 constexpr Word kSlots = 256;
@@ -135,19 +138,20 @@ bool HostMessages::begin(const HostRing::Asked& asked) {
   KernelMessage& message = messages_.back();
   // A receive takes whatever a sender can send, so that one that is too long is found out here.
   const int tag = message.tag() == device::kAnyTag ? MPI_ANY_TAG : message.tag();
+  const int peer = message.peer() == device::kAnyRank ? MPI_ANY_SOURCE : message.peer();
   Word bytes = room_ + kHeaderSent;
   if (message.sends() && message.bytes() <= room_) {
     bytes = message.bytes();
   } else if (message.sends()) {
     message.number = next_number_;
     next_number_ = next_number_ == largest_tag_ ? 0 : next_number_ + 1;
-    header_of(message)[0] = message.bytes();
-    header_of(message)[1] = static_cast<Word>(message.number);
+    header_of(message)[kHeaderBytes] = message.bytes();
+    header_of(message)[kHeaderNumber] = static_cast<Word>(message.number);
   }
-  const int code = message.sends() ? mpi::calls().Isend(staging_of(message), static_cast<int>(bytes), MPI_BYTE,
-                                                        message.peer(), tag, comm_, &message.request)
-                                   : mpi::calls().Irecv(staging_of(message), static_cast<int>(bytes), MPI_BYTE,
-                                                        message.peer(), tag, comm_, &message.request);
+  const int code = message.sends() ? mpi::calls().Isend(staging_of(message), static_cast<int>(bytes), MPI_BYTE, peer,
+                                                        tag, comm_, &message.request)
+                                   : mpi::calls().Irecv(staging_of(message), static_cast<int>(bytes), MPI_BYTE, peer,
+                                                        tag, comm_, &message.request);
   return code == MPI_SUCCESS || fail(message, message.sends() ? "MPI_Isend" : "MPI_Irecv", code);
 }
 
@@ -170,10 +174,12 @@ bool HostMessages::has_come(KernelMessage& message, const MPI_Status& status) {
     int bytes = 0;
     mpi::calls().Get_count(&status, MPI_BYTE, &bytes);
     message.came = status.MPI_TAG;
+    message.source = status.MPI_SOURCE;
+    header_of(message)[kHeaderSource] = static_cast<Word>(message.source);
     all = static_cast<Word>(bytes);
     if (all > room_) {
-      all = header_of(message)[0];
-      message.number = static_cast<int>(header_of(message)[1]);
+      all = header_of(message)[kHeaderBytes];
+      message.number = static_cast<int>(header_of(message)[kHeaderNumber]);
     }
     answer =
         answer_of(all > message.bytes() ? device::detail::kTooLong : device::detail::kDelivered, all, message.came);
@@ -220,8 +226,9 @@ bool HostMessages::carry_on(KernelMessage& message, bool& ended) {
 
 // Ends the kernels that wait; the next call of the host asks why.
 bool HostMessages::fail(const KernelMessage& message, const char* call, int code) {
-  failure_ = fmt::format("rank {}: Messages: the message {} rank {} of a kernel: {} failed: {}", runtime_.rank(),
-                         message.sends() ? "to" : "from", message.peer(), call, mpi_error_text(code));
+  const std::string peer = message.peer() == device::kAnyRank ? "any rank" : fmt::format("rank {}", message.peer());
+  failure_ = fmt::format("rank {}: Messages: the message {} {} of a kernel: {} failed: {}", runtime_.rank(),
+                         message.sends() ? "to" : "from", peer, call, mpi_error_text(code));
   failed_.store(true, std::memory_order_release);
   abort_();
   return false;

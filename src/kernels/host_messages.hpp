@@ -46,12 +46,14 @@ class HostMessages final : public Worker::Task {
   struct KernelMessage {
     HostRing::Asked asked;
     MPI_Request request = MPI_REQUEST_NULL;
-    device::Word all = 0;  // bytes, if it is known to travel in slices
-    int number = 0;        // by which the sender's slices are matched: their tag
-    int came = 0;          // the tag of what a receive has got
+    device::Word all = 0;           // bytes, if it is known to travel in slices
+    int number = 0;                 // by which the sender's slices are matched: their tag
+    int came = 0;                   // the tag of what a receive has got
+    int source = device::kAnyRank;  // the sender of what a receive from any rank has got
     device::Word slices = 0, begun = 0, ended = 0;
     std::array<MPI_Request, device::detail::kSliceSlots> slots = no_requests();
-    int peer() const { return static_cast<int>(asked.request.a >> 32); }
+    int asked_peer() const { return static_cast<int>(asked.request.a >> 32); }
+    int peer() const { return asked_peer() == device::kAnyRank ? source : asked_peer(); }
     int tag() const { return static_cast<int>(static_cast<unsigned>(asked.request.a)); }
     bool sends() const { return asked.request.what == device::detail::kIsend; }
     device::Word bytes() const { return asked.request.b; }

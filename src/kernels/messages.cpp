@@ -113,6 +113,7 @@ Agreement agreement_on(const Context& context, const MessagesOptions& options) {
       .same("largest", options.largest)
       .same("path", options.path)
       .same("by_host", options.by_host)
+      .same("any_source", options.any_source)
       .complain(complaint_about(options));
   return agreement;
 }
@@ -142,7 +143,7 @@ std::vector<device::ShapeBlock> blocks_of(const Layout& layout) {
 Others others_of(const Context& context, const MessagesOptions& options) {
   const std::string& forced = runtime_of(context).settings().path;
   const bool by_mpi = options.path == "mpi" || (options.path == "auto" && forced.starts_with("mpi"));
-  return by_mpi ? Others::unreachable : Others::some;
+  return by_mpi || options.any_source ? Others::unreachable : Others::some;
 }
 
 /// What carries messages through the host, and keeps the process's thread awake while kernels run.
@@ -194,6 +195,7 @@ Messages::Messages(const Context& context, const MessagesOptions& options)
          [&] { by_host = std::make_shared<ByHost>(team.runtime(), team.on_gpu(), options); });
   by_host->messages.connect();
   kept_.by_host = by_host->messages.device();
+  kept_.by_host.any_source = options.any_source ? 1 : 0;
   team.ask_why([weak = std::weak_ptr(by_host)] {
     const auto alive = weak.lock();
     return alive ? alive->messages.failure() : std::string();

@@ -131,7 +131,7 @@ std::string KernelTeam::State::complaint_of(const std::vector<std::string>& why_
                        device::kMostRanks);
   const std::string no_host = others == Others::reached ? std::string() : HostMessages::why_not(runtime_);
   if (others == Others::unreachable && runtime_.size() > 1 && !no_host.empty())
-    return fmt::format("path 'mpi' is asked for, but {}", no_host);
+    return fmt::format("path 'mpi' or any_source is asked for, but {}", no_host);
   for (std::size_t rank = 0; rank < why_not.size(); ++rank) {
     if (why_not[rank].empty() || (others != Others::reached && no_host.empty())) continue;
     return fmt::format(

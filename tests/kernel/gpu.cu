@@ -1,4 +1,5 @@
 // The tests of kernels, on GPUs.
+#include "any_source.cpp"
 #include "exchange.cpp"
 #include "launches.cpp"
 #include "misuse.cpp"

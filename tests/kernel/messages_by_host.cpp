@@ -38,6 +38,22 @@ RANK_TEST("kernels send messages of any size through the host, in slices") {
   exchange(ctx, by_thread, widths()[0], 2, 76, 20000, false, "mpi", 500);
 }
 
+RANK_TEST("kernels of subsets of the ranks send through the host at the same time") {
+  if (ranks_are_threads()) return;
+  prepare(ctx);
+  std::vector<int> alike;  // even ranks, or odd ones, the last first
+  for (int rank = ctx.size() - 1; rank >= 0; --rank)
+    if (rank % 2 == ctx.rank() % 2) alike.push_back(rank);
+  const tasuki::Context part = ctx.subset(alike);
+  prepare(part);
+  exchange(part, by_block, widths()[1], 6, 81, 20000, true, "mpi", 4096);
+  exchange(part, by_block, widths()[0], 6, 82, 20000, false, "mpi", 4096);
+  std::vector<int> but_first;
+  for (int rank = ctx.size() - 1; rank > 0; --rank) but_first.push_back(rank);
+  if (ctx.rank() > 0) exchange(ctx.subset(but_first), by_block, widths()[1], 6, 83, 20000, true, "mpi", 4096);
+  exchange(ctx, by_block, widths()[1], 4, 84, 20000, true, "mpi", 4096);
+}
+
 RANK_TEST("blocks of kernels copy slices of each other's messages through the host") {
   if (ranks_are_threads() || ctx.size() == 1) return;
   prepare(ctx);

@@ -42,8 +42,9 @@ TASUKI_DEVICE bool isend(const Messages& m, const Group& group, int to, const vo
 
 /// Opens a receive of at most `bytes` bytes into `to`, any memory of this rank, for the next message of rank `from`
 /// with this tag, or with any tag (kAnyTag). `to` belongs to the receive until the request is done. Does not wait; only
-/// through the host it waits, up to the deadline, while `by_host` messages are under way.
-/// Errors: no such rank, a tag below kAnyTag, more than MessagesOptions::receives open for that rank.
+/// through the host it waits, up to the deadline, while `by_host` messages are under way. With
+/// MessagesOptions::any_source `from` may be kAnyRank: any other rank, which the request names after the wait. Errors:
+/// no such rank, a tag below kAnyTag, more than MessagesOptions::receives open for that rank.
 template <class Group>
 TASUKI_DEVICE bool irecv(const Messages& m, const Group& group, int from, void* to, Word bytes, int tag,
                          Request& request) {

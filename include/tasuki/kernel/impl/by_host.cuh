@@ -33,9 +33,9 @@ TASUKI_DEVICE Word ends_of(int peer, int tag) {
   return static_cast<Word>(peer) << 32 | static_cast<unsigned>(tag);
 }
 
-/// Whether the rank is one whose messages go through the host.
+/// Whether the rank is one whose messages go through the host, or kAnyRank, whose may.
 TASUKI_DEVICE bool is_unreachable(const Messages& m, int peer) {
-  return is_rank(m.team, peer) && m.team.base[peer] == nullptr;
+  return peer == kAnyRank || (is_rank(m.team, peer) && m.team.base[peer] == nullptr);
 }
 
 /// A place for an answer.
@@ -125,7 +125,8 @@ template <class Group>
 TASUKI_DEVICE bool receive_by_host(const Messages& m, const Group& group, int from, const View& to, int tag,
                                    Request& request) {
   request = {};
-  if (!check_message(m, Call::irecv, from, tag, kAnyTag)) return false;
+  const bool any = from == kAnyRank && m.by_host.any_source != 0;
+  if (!check_message(m, Call::irecv, any ? m.team.rank : from, tag, kAnyTag)) return false;
   Word place = 0;
   if (!begin_by_host(m, group, Call::irecv, from, to.bytes, tag, place)) return false;
   if (group.thread() == 0 && is_sliced(m, to.bytes)) {
@@ -154,6 +155,7 @@ TASUKI_DEVICE bool finish_by_host(const Messages& m, const Group& group, Request
   answer = group.broadcast(answer);
   const Word bytes = bytes_in(answer);
   const int tag = static_cast<int>(answer & 0x7fffffff);
+  if (request.peer == kAnyRank) request.peer = source_of(m, place);
   if (answer >> 62 == kTooLong)
     return fail(m.team, Call::wait_host_receive, Reason::truncated, request.peer, tag, request.bytes, bytes);
   const bool sliced = is_sliced(m, request.bytes);

@@ -21,7 +21,8 @@
 
 namespace tasuki::device {
 
-constexpr int kAnyTag = -1;  ///< of a receive: it takes messages of any tag
+constexpr int kAnyTag = -1;   ///< of a receive: it takes messages of any tag
+constexpr int kAnyRank = -2;  ///< of a receive: it takes messages of any other rank (MessagesOptions::any_source)
 
 namespace detail {
 struct Box;
@@ -37,6 +38,7 @@ struct ByHost {
   Word* sliced_open;       // where kernels run: how many there are
   Word room;
   int largest_tag;  // that MPI takes
+  int any_source;   // receives may be from kAnyRank: all messages to others go through the host
 };
 
 /// A rank's part of `tasuki::Messages`: a small plain value, passed to a kernel as it is (with TASUKI_PARAMETER).
@@ -57,7 +59,7 @@ struct Messages {
 /// A message that is on its way, or a receive that is open. Every thread of the group keeps it.
 struct Request {
   int kind = 0;     // nothing (any more), a small message, a large one, a receive
-  int peer = 0;     ///< the other rank
+  int peer = 0;     ///< the other rank; after the wait for a receive from kAnyRank: the message's
   int tag = 0;      ///< after the wait for a receive: the message's
   Word bytes = 0;   ///< after the wait for a receive: the message's
   Word number = 0;  // of the message, or of the receive

@@ -21,8 +21,11 @@ constexpr int kHostSend = 16;  // kinds of Request
 constexpr int kHostReceive = 17;
 
 constexpr Word kSliceSlots = 4;
-constexpr Word kHeader = 64;      // bytes behind a place's staging: all bytes of a message in slices, and its number
-constexpr Word kCountWords = 16;  // of a place: the kernel's count and the host's, each in a cache line of its own
+constexpr Word kHeader = 64;       // bytes behind a place's staging, for these words:
+constexpr Word kHeaderBytes = 0;   // all bytes of a message in slices
+constexpr Word kHeaderNumber = 1;  // its number
+constexpr Word kHeaderSource = 2;  // what a receive from any rank has got is this one's; the host has found it out
+constexpr Word kCountWords = 16;   // of a place: the kernel's count and the host's, each in a cache line of its own
 
 /// A message in slices, in the kernels' memory, by the place of its answer.
 struct alignas(64) Sliced {
@@ -45,9 +48,16 @@ TASUKI_DEVICE Word slices_of(Word bytes, Word room) {
 TASUKI_DEVICE bool is_sliced(const Messages& m, Word bytes) {
   return bytes > m.by_host.room;
 }
+TASUKI_DEVICE Word header_of(const Messages& m, Word place, Word which) {
+  return load_relaxed(reinterpret_cast<const Word*>(staging_of(m, place) + m.by_host.room) + which);
+}
 /// Of a receive, once slices have arrived.
 TASUKI_DEVICE Word all_bytes(const Messages& m, Word place) {
-  return load_relaxed(reinterpret_cast<const Word*>(staging_of(m, place) + m.by_host.room));
+  return header_of(m, place, kHeaderBytes);
+}
+/// Of a receive from any rank, once the host has answered, or slices have arrived.
+TASUKI_DEVICE int source_of(const Messages& m, Word place) {
+  return static_cast<int>(header_of(m, place, kHeaderSource));
 }
 TASUKI_DEVICE Word* kernels_count(const Messages& m, Word place) {
   return m.by_host.counts + place * kCountWords;
