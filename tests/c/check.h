@@ -30,6 +30,7 @@ void test_grid(tasuki_context ranks);
 void test_field(tasuki_context ranks);
 void test_layout(tasuki_context ranks);
 void test_halo(tasuki_context ranks);
+void test_kernel(tasuki_context ranks);
 void test_transfer(tasuki_context ranks);
 void test_exchange(tasuki_context ranks);
 void test_redistribute(tasuki_context ranks);

@@ -54,6 +54,7 @@ static int run_all(tasuki_context ranks, void* unused) {
   test_field(ranks);
   test_layout(ranks);
   test_halo(ranks);
+  test_kernel(ranks);
   test_transfer(ranks);
   test_exchange(ranks);
   test_redistribute(ranks);

@@ -10,6 +10,7 @@ program fortran_tests
   use field_tests
   use operation_tests
   use exchange_tests
+  use kernel_tests
   use redistribution_tests
   use collective_tests
   use collective_layout_tests
@@ -61,6 +62,7 @@ program fortran_tests
   call test_fields(ranks)
   call test_operations(ranks)
   call test_exchanges(ranks)
+  call test_kernels(ranks)
   call test_redistributions(ranks)
   call test_collectives(ranks)
   call test_collective_layouts(ranks)
