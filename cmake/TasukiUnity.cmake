@@ -1,6 +1,6 @@
 # tasuki_unity(TARGET): with TASUKI_UNITY, the target's C++ sources are compiled in groups, each as one file. tools/unity.py
 # chooses groups in which no source has a name that another keeps to itself. A source with options of its own is in no
-# group. Call it when the target has all of its sources, with their options.
+# group, and neither is one that the build writes. Call it when the target has all of its sources, with their options.
 option(TASUKI_UNITY "Compile several sources at once: quicker from nothing, slower after a change" OFF)
 
 function(tasuki_unity target)
@@ -14,7 +14,9 @@ function(tasuki_unity target)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     get_source_file_property(own_options ${source} COMPILE_OPTIONS)
     get_source_file_property(own_headers ${source} SKIP_PRECOMPILE_HEADERS)
-    if(EXISTS ${source} AND NOT own_options AND NOT own_headers) # others are written by the build
+    # What the build writes is in no group, also once it is there: groups that change compile everything again.
+    cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${source} written)
+    if(NOT written AND NOT own_options AND NOT own_headers)
       list(APPEND paths ${source})
     endif()
   endforeach()
