@@ -63,7 +63,7 @@ Program with_channels(Plan plan, const std::vector<std::uint64_t*>& words) {
     Channel& channel = program.channels.emplace_back();
     if (c.verb != Verb::send && c.verb != Verb::recv) continue;
     std::uint64_t* const word = words[next++];
-    if (word != nullptr) channel.thread = std::make_unique<Told>(word);
+    if (word != nullptr) channel.thread = std::make_unique<WordChannel>(word);
     if (word == nullptr) channel.stream = std::make_unique<Enqueued>();
   }
   Located where;

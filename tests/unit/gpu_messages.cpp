@@ -43,7 +43,7 @@ class ImitatedGpu {
       const Verb verb = plan.commands[i].verb;
       const bool message = verb == Verb::send || verb == Verb::recv;
       program_.channels.emplace_back();
-      if (message) program_.channels.back().thread = std::make_unique<Told>(&words_[2 * i]);
+      if (message) program_.channels.back().thread = std::make_unique<WordChannel>(&words_[2 * i]);
     }
     ends_.resize(plan.commands.size());
     lowered_ = lower(program_, 1 + static_cast<int>(random() % 40), true);

@@ -19,9 +19,9 @@ namespace gpu_view {
 using namespace tasuki;
 
 /// A message that a thread carries: one word says that it has ended, the next one that it is asked for.
-class Told final : public ThreadChannel {
+class WordChannel final : public ThreadChannel {
  public:
-  explicit Told(std::uint64_t* words) : words_(words) {}
+  explicit WordChannel(std::uint64_t* words) : words_(words) {}
   const std::uint64_t* ended() const override { return words_; }
   std::uint64_t* asked() const override { return words_ + 1; }
   std::string failure() const override { return {}; }

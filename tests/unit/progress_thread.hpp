@@ -76,10 +76,10 @@ class ProgressThread {
     message.command = c;
     message.at = at;
     message.behind = behind;
-    return std::make_unique<Told>(message.words.data());
+    return std::make_unique<WordChannel>(message.words.data());
   }
 
-  /// Starts a message that is asked for, or tells the GPU of one that has ended; false if there is none.
+  /// Starts a message that is asked for, or writes the word of one that has ended; false if there is none.
   bool serve(std::mt19937& random) {
     const std::size_t first = messages_.empty() ? 0 : random() % messages_.size();
     for (std::size_t i = 0; i < messages_.size(); ++i) {
@@ -97,7 +97,7 @@ class ProgressThread {
     bool active = false;
     bool ended = false;
     std::uint64_t epochs = 0;              // that have ended
-    std::array<std::uint64_t, 2> words{};  // as Told has them: ended, asked for
+    std::array<std::uint64_t, 2> words{};  // as WordChannel has them: ended, asked for
     std::uint64_t started() const { return epochs + (active ? 1 : 0); }
   };
 
