@@ -121,8 +121,9 @@ class Lowering {
       const Command& c = plan_.commands[i];
       loops = loops || c.loop >= 0;
       reduces = reduces || c.verb == Verb::reduce;
+      // What a stream moves, and what it signals after that, no step of a kernel may wait for: the kernel comes first.
       spared[i] = lanes_.signals_first(i) || (c.verb == Verb::signal && lanes_.is_ll(c.dst)) ||
-                  (c.verb == Verb::wait && lanes_.is_ll(c.src));
+                  (c.verb == Verb::wait && lanes_.is_ll(c.src)) || lanes_.in_stream(i) || lanes_.signal_after[i] >= 0;
       if (c.loop >= 0 && in_.channels[i].carried()) {
         throw Error(ErrorKind::not_possible,
                     fmt::format("rank {}: {}: command #{} is a message in a chunk loop, which engine 'stream' does not "
@@ -147,6 +148,7 @@ class Lowering {
           lane.wide && reduces && widest >= kWorthSignaller, own_, lane.steps);
     for (const LaneStep& step : lane.steps) reduces = reduces || step.sends > 0;
     order_moves(plan_, lane.steps, out_.more_ends);
+    leave_streams_order(lane);
     out_.reduces = out_.reduces || reduces;
     // Several blocks add their shares to one counter. A counter that advances several times in an epoch has no room for
     // shares.
@@ -168,6 +170,25 @@ class Lowering {
     lane.most = !shares && !single ? 1 : lane.in_turn ? widest : std::numeric_limits<std::int64_t>::max();
     const bool waits = std::any_of(lane.steps.begin(), lane.steps.end(), [](const auto& s) { return s.after >= 0; });
     out_.cooperative = out_.cooperative || (waits && lane.most > 1);
+  }
+
+  // What follows a message of the stream in it needs no word of its end, which no kernel gives. Before the messages
+  // nothing can follow one of them.
+  void leave_streams_order(GpuLane& lane) const {
+    for (LaneStep& step : lane.steps) {
+      const auto i = static_cast<std::size_t>(step.command);
+      if (step.after < 0 || lanes_.in_stream(i)) continue;
+      const bool of_stream = std::any_of(lane.steps.begin(), lane.steps.end(), [&](const LaneStep& earlier) {
+        return earlier.end == step.after && lanes_.in_stream(static_cast<std::size_t>(earlier.command));
+      });
+      if (!of_stream) continue;
+      if (lanes_.part_of(lane, i) != kPartUnpack)
+        throw Error(
+            fmt::format("rank {}: {}: command #{} follows a message of the stream and comes before it (a defect "
+                        "in Tasuki)",
+                        plan_.rank, plan_.operation, i));
+      step.after = -1;
+    }
   }
 
   // Blocks that one step is worth.
