@@ -4,18 +4,11 @@
 // ranks must start operations over this path in the same order. The library is opened at its first use, so that
 // programs also run on machines without it.
 #include <cuda_runtime.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "layout/encoding.hpp"
@@ -24,6 +17,7 @@
 #include "session/gpus.hpp"
 #include "tasuki/cuda.cuh"
 #include "tasuki/error.hpp"
+#include "transports/kept.hpp"
 #include "transports/nccl.hpp"
 #include "transports/transport.hpp"
 
@@ -32,86 +26,67 @@ namespace {
 
 #ifdef TASUKI_NCCL
 
-// Communicators of NCCL that are being destroyed. `ncclCommDestroy` returns when all ranks of the host have called it.
-// But they release a context when they like, and what they do meanwhile may need this rank: so each call has a thread
-// of its own. Only the end of the process waits for these threads, for a while, because another rank may have died.
-class Endings {
- public:
-  // Never destroyed: threads may outlast static objects.
-  static Endings& get() {
-    static auto* one = new Endings;
-    return *one;
-  }
-
-  void destroy(ncclComm_t comm) {
-    int device = 0;
-    cudaGetDevice(&device);
-    {
-      const std::lock_guard lock(mutex_);
-      ++running_;
-    }
-    try {
-      std::thread([this, comm, device] {
-        // What NCCL frees must not end a capture of another thread.
-        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-        cudaThreadExchangeStreamCaptureMode(&mode);
-        cudaSetDevice(device);
-        Nccl::get().destroy(comm);
-        ended();
-      }).detach();
-    } catch (const std::system_error&) {  // no more threads: the communicator stays until the process ends
-      ended();
-    }
-  }
-
- private:
-  static constexpr auto kMost = std::chrono::seconds(5);
-
-  Endings() {
-    std::atexit([] { get().await(); });
-  }
-  void ended() {
-    const std::lock_guard lock(mutex_);
-    --running_;
-    changed_.notify_all();
-  }
-  void await() {
-    if (getpid() != process_) return;  // the threads are the parent's
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kMost, [this] { return running_ == 0; });
-  }
-
-  const pid_t process_ = getpid();
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int running_ = 0;
-};
+Kept<ncclComm_t>& kept() {
+  static auto* const one = new Kept<ncclComm_t>;  // never destroyed: contexts may outlast static objects
+  return *one;
+}
 
 class Communicator {
  public:
-  // Collective over `members` (ascending): all ranks, or a pair. Every two of them are connected here, so that no
-  // exchange has to connect.
+  // Collective over `members` (ascending): all ranks, or a pair.
   Communicator(Runtime& runtime, std::vector<int> members) : members_(std::move(members)) {
-    const Nccl& nccl = Nccl::get();
     const int size = static_cast<int>(members_.size());
     const int me = place_of(runtime.rank());
+    auto offer = kept().offer(size, me, gpu()->current());
+    const std::string id = common_id(texts_of_members(runtime, offer.ids()), sizeof(ncclUniqueId));
+    part_ = id.empty() ? KeptPart<ncclComm_t>{{}, size, me, gpu()->current(), nullptr} : offer.take(id);
+    if (id.empty()) connect(runtime);
+  }
+  ~Communicator() { drop(false); }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  void drop(bool abort) {
+    if (part_.handle == nullptr) return;
+    if (abort) {
+      Nccl::get().abort(part_.handle);
+    } else {
+      kept().keep(part_);
+    }
+    part_.handle = nullptr;
+  }
+  ncclComm_t get() const {
+    if (part_.handle == nullptr)
+      throw Error(ErrorKind::system, "the NCCL communicator was aborted after a failure; end the program");
+    return part_.handle;
+  }
+  int place_of(int rank) const {
+    return static_cast<int>(std::lower_bound(members_.begin(), members_.end(), rank) - members_.begin());
+  }
+
+ private:
+  // Every two members are connected here, so that no exchange has to connect.
+  void connect(Runtime& runtime) {
+    const Nccl& nccl = Nccl::get();
+    const int size = part_.size;
     ncclUniqueId id{};
     together(runtime, [&] {
-      if (me == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
+      if (part_.place == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     });
-    id = decoded<ncclUniqueId>(text_of_first(runtime, encoded(id)));
+    part_.id = texts_of_members(runtime, encoded(id))[0];
+    id = decoded<ncclUniqueId>(part_.id);
     std::shared_ptr<std::byte> bytes;
     together(runtime, [&] {
       bytes = {gpu()->allocate(2 * size), [](std::byte* p) { gpu()->release(p); }};
       // NCCL waits for all ranks here, without a deadline.
-      nccl.check(nccl.init(&comm_, size, id, me), "ncclCommInitRank");
+      nccl.check(nccl.init(&part_.handle, size, id, part_.place), "ncclCommInitRank");
     });
     together(runtime, [&] {
       nccl.check(nccl.group_start(), "ncclGroupStart");
       for (int peer = 0; peer < size; ++peer) {
-        if (peer == me) continue;
-        nccl.check(nccl.send(bytes.get() + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclSend");
-        nccl.check(nccl.recv(bytes.get() + size + peer, 1, ncclUint8, peer, comm_, nullptr), "ncclRecv");
+        if (peer == part_.place) continue;
+        nccl.check(nccl.send(bytes.get() + peer, 1, ncclUint8, peer, part_.handle, nullptr), "ncclSend");
+        nccl.check(nccl.recv(bytes.get() + size + peer, 1, ncclUint8, peer, part_.handle, nullptr), "ncclRecv");
       }
       nccl.check(nccl.group_end(), "ncclGroupEnd");
     });
@@ -119,29 +94,7 @@ class Communicator {
         runtime, members_, [] { return gpu()->done(nullptr); },
         [&] { return "rank " + std::to_string(runtime.rank()) + ": path nccl: connecting every pair of ranks"; });
   }
-  ~Communicator() { drop(false); }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
 
-  void drop(bool abort) {
-    if (comm_ == nullptr) return;
-    if (abort) {
-      Nccl::get().abort(comm_);
-    } else {
-      Endings::get().destroy(comm_);
-    }
-    comm_ = nullptr;
-  }
-  ncclComm_t get() const {
-    if (comm_ == nullptr)
-      throw Error(ErrorKind::system, "the NCCL communicator was aborted after a failure; end the program");
-    return comm_;
-  }
-  int place_of(int rank) const {
-    return static_cast<int>(std::lower_bound(members_.begin(), members_.end(), rank) - members_.begin());
-  }
-
- private:
   // Succeeds on all members, or throws on all of them.
   template <class Local>
   void together(Runtime& runtime, const Local& local) const {
@@ -162,15 +115,17 @@ class Communicator {
     std::erase(rest, me);
     return rest;
   }
-  std::string text_of_first(Runtime& runtime, const std::string& text) const {
-    if (static_cast<int>(members_.size()) == runtime.size()) return text_of_root(runtime, text, "connecting NCCL");
+  // Of all members, in their order.
+  std::vector<std::string> texts_of_members(Runtime& runtime, const std::string& text) const {
+    if (static_cast<int>(members_.size()) == runtime.size()) return gather_texts(runtime, text, "connecting NCCL");
     const std::vector<int> rest = others(runtime.rank());
-    const auto texts = exchange(runtime, rest, std::vector<std::string>(rest.size(), text));
-    return runtime.rank() == members_[0] ? text : texts[0];
+    std::vector<std::string> texts = exchange(runtime, rest, std::vector<std::string>(rest.size(), text));
+    texts.insert(texts.begin() + place_of(runtime.rank()), text);
+    return texts;
   }
 
   std::vector<int> members_;
-  ncclComm_t comm_ = nullptr;
+  KeptPart<ncclComm_t> part_;
 };
 
 class Message final : public StreamChannel {

@@ -19,7 +19,6 @@ struct Nccl {
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRank) init = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
-  decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclGroupStart) group_start = nullptr;
   decltype(&ncclGroupEnd) group_end = nullptr;
   decltype(&ncclSend) send = nullptr;
@@ -48,7 +47,6 @@ struct Nccl {
     library.find(get_unique_id, "ncclGetUniqueId");
     library.find(init, "ncclCommInitRank");
     library.find(abort, "ncclCommAbort");
-    library.find(destroy, "ncclCommDestroy");
     library.find(group_start, "ncclGroupStart");
     library.find(group_end, "ncclGroupEnd");
     library.find(send, "ncclSend");
