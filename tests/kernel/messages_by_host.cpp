@@ -50,7 +50,11 @@ RANK_TEST("kernels of subsets of the ranks send through the host at the same tim
   exchange(part, by_block, widths()[0], 6, 82, 20000, false, "mpi", 4096);
   std::vector<int> but_first;
   for (int rank = ctx.size() - 1; rank > 0; --rank) but_first.push_back(rank);
-  if (ctx.rank() > 0) exchange(ctx.subset(but_first), by_block, widths()[1], 6, 83, 20000, true, "mpi", 4096);
+  if (ctx.rank() > 0) {
+    const tasuki::Context rest = ctx.subset(but_first);
+    prepare(rest);
+    exchange(rest, by_block, widths()[1], 6, 83, 20000, true, "mpi", 4096);
+  }
   exchange(ctx, by_block, widths()[1], 4, 84, 20000, true, "mpi", 4096);
 }
 
