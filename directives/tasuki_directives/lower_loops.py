@@ -16,6 +16,7 @@ from .lower_calls import combined_variables, gpu_variable, pointers_used, value_
 from .lower_device import has_memory, queue_of
 from .lower_names import NotTranslated, element_of, operator, widths_of, words, wrapped
 from .openacc import COMPUTE_CONSTRUCTS
+from .overlap import JOIN
 from .symbols import NodesInfo, TemplateInfo
 
 ONE_RANGE = ("none", "block", "gblock")  # distributions where a node's indices are adjacent
@@ -320,13 +321,20 @@ def _in_nests(low, form, on, info, axes, dims, widths, wait, opening, closing) -
     opening.append(f"xmp_range tsk_all[] = {{{', '.join(listed)}}};")
     opening.append(f"const xmp_width tsk_widths[] = {widths_of(given).split('[]){', 1)[1][:-1].join('{}')};")
     opening.append(f"xmp_section({on}, tsk_all);")
-    nests = f"xmp_loop_nests({on}, tsk_all, {{}}, tsk_widths, &tsk_nests);"
+
+    def nests(edge: str, widths: str) -> str:
+        return f"xmp_loop_nests({on}, tsk_all, {edge}, {widths}, &tsk_nests);"
+
     if wait is None:
-        opening.append(nests.format(edge))
+        opening.append(nests(edge, "tsk_widths"))
     else:
-        opening.append("for (int tsk_part = 0; tsk_part < 2; tsk_part++) { /* the interior, then the boundary */")
+        widths, last = "tsk_widths", "1"
+        if wait == JOIN:  # where nothing travels there is no need for two parts
+            opening.append("const int tsk_apart = xacc_under_way();")
+            widths, last = "tsk_apart ? tsk_widths : NULL", "tsk_apart"
+        opening.append(f"for (int tsk_part = 0; tsk_part <= {last}; tsk_part++) {{ /* the interior, then the boundary */")
         opening.append(f"  if (tsk_part == 1) {wait}")
-        opening.append("  " + nests.format("tsk_part == 0 ? XMP_EXPAND : XMP_MARGIN"))
+        opening.append("  " + nests("tsk_part == 0 ? XMP_EXPAND : XMP_MARGIN", widths))
         closing.insert(0, "}")
     opening.append("  for (int tsk_nest = 0; tsk_nest < tsk_nests.count; tsk_nest++) {")
     closing.insert(0, "}")

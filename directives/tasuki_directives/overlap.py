@@ -15,6 +15,7 @@ from .openacc import COMPUTE_CONSTRUCTS
 from .symbols import TemplateInfo
 
 FIRST_ID = 0x7A5C000  # of async; programs have small ones
+JOIN = "xacc_join();"  # waits on the GPU for what travels beside
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Overlap:
     def waits(self) -> str:
         """The call before the loop's boundary."""
         ids = [str(n) for n in self.ids]
-        return "xacc_join();" if self.on_gpu else f"xmp_wait_async({len(ids)}, {wrapped('int', ids)});"
+        return JOIN if self.on_gpu else f"xmp_wait_async({len(ids)}, {wrapped('int', ids)});"
 
 
 class Refused(Exception):

@@ -182,7 +182,10 @@ void run_in_place(const Body& body, const xmp_range* ranges, void* const* result
 template <class Body>
 __device__ void combine(typename Body::Result* all, unsigned count, unsigned thread) {
   for (unsigned half = count / 2; half > 0; half /= 2) {
-    __syncthreads();
+    if (half >= 32)
+      __syncthreads();
+    else
+      __syncwarp();  // what is left belongs to the first warp
     if (thread < half) Body::add(all[thread], all[thread + half]);
   }
 }

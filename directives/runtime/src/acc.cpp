@@ -50,7 +50,9 @@ void go(Work* work, int queue) {
 
 // In a stream beside all others, after what they have.
 void go_beside(Work* work) {
-  if (work != nullptr) work->run(world().beside().branch(nullptr));
+  if (work == nullptr || !work->moves()) return;
+  work->run(world().beside().branch(nullptr));
+  world().travels_beside = true;
 }
 
 // Waits for the default stream and all queues.
@@ -175,8 +177,17 @@ int xacc_reflect_do_beside(int count, const xmp_desc_t arrays[]) {
   return on_gpu("xacc_reflect_do", [&] { go_beside(initialised("reflect_do acc", count, arrays, Memory::device)); });
 }
 
+int xacc_under_way(void) {
+  int found = 0;
+  guarded("xacc_reflect", [&] { found = world().travels_beside ? 1 : 0; });
+  return found;
+}
+
 int xacc_join(void) {
-  return on_gpu("xacc_reflect", [&] { world().beside().join(nullptr); });
+  return on_gpu("xacc_reflect", [&] {
+    if (world().travels_beside) world().beside().join(nullptr);
+    world().travels_beside = false;
+  });
 }
 
 int xacc_settle(void) {

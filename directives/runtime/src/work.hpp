@@ -1,6 +1,7 @@
 // Communication that is prepared once and run as often as it is called.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,11 @@ struct Work {
   bool verified = false;
   bool stale = false;  ///< memory of an array has been replaced since
 
+  /// Whether this rank has anything to do in it. Others may have.
+  bool moves() const {
+    const auto has_commands = [](const Operation& one) { return !one.plan().commands.empty(); };
+    return before || std::any_of(operations.begin(), operations.end(), has_commands);
+  }
   void start() {
     if (before && !active) before(nullptr);  // if it is active, what follows says so
     for (Operation& one : operations) one.start();

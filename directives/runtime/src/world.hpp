@@ -62,6 +62,7 @@ class World {
     if (!beside_) beside_.emplace();
     return *beside_;
   }
+  bool travels_beside = false;  ///< what runs there has yet to be joined
 
  private:
   Context context_;
