@@ -332,7 +332,8 @@ def _in_nests(low, form, on, info, axes, dims, widths, wait, opening, closing) -
         if wait == JOIN:  # where nothing travels there is no need for two parts
             opening.append("const int tsk_apart = xacc_under_way();")
             widths, last = "tsk_apart ? tsk_widths : NULL", "tsk_apart"
-        opening.append(f"for (int tsk_part = 0; tsk_part <= {last}; tsk_part++) {{ /* the interior, then the boundary */")
+        parts = f"for (int tsk_part = 0; tsk_part <= {last}; tsk_part++) {{"
+        opening.append(parts + " /* the interior, then the boundary */")
         opening.append(f"  if (tsk_part == 1) {wait}")
         opening.append("  " + nests("tsk_part == 0 ? XMP_EXPAND : XMP_MARGIN", widths))
         closing.insert(0, "}")
