@@ -22,8 +22,23 @@ Pattern classify(std::span<const Block> blocks) {
   return blocks[0].bytes > kNumberBytes ? Pattern::block_stride : Pattern::stride;
 }
 
-// The pattern of one side of a strided copy, with dimensions merged that only the other side splits.
+// The pattern of one side of a strided copy, with dimensions merged that only the other side splits. Paths ask for it
+// to set their prices, several times a piece, so what has two dimensions left at most is not normalised.
 Pattern side_pattern(const StridedCopy& copy, std::int64_t StridedCopy::Dim::*stride) {
+  int left = copy.ndims;
+  std::int64_t run = copy.block;
+  while (left > 0 && (copy.dims[left - 1].count == 1 || copy.dims[left - 1].*stride == run))
+    run *= copy.dims[--left].count;
+  if (run > 0 && left == 0) return Pattern::contiguous;
+  const Pattern regular = run > kNumberBytes ? Pattern::block_stride : Pattern::stride;
+  const auto& inner = copy.dims[std::max(left - 1, 0)];
+  if (run > 0 && left == 1 && inner.count > 1) return regular;
+  // From the last run of an inner row to the first of the next: if that is neither a run's length nor the inner stride,
+  // no run and no row goes on across it.
+  if (run > 0 && left == 2 && inner.count > 1 && copy.dims[0].count > 1) {
+    const std::int64_t step = copy.dims[0].*stride - (inner.count - 1) * (inner.*stride);
+    if (step != run && step != inner.*stride) return regular;
+  }
   Normaliser<1> normaliser("StridedCopy::pattern");
   std::array<Normaliser<1>::Step, kMaxDims> steps;
   for (int i = 0; i < copy.ndims; ++i) steps[i] = {copy.dims[i].count, {copy.dims[i].*stride}};

@@ -1,6 +1,9 @@
 // zip: byte i of the source's sequence goes to byte i of the destination's, in as few strided copies as can be.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <random>
+
 #include "layout_model.hpp"
 #include "tasuki/error.hpp"
 
@@ -179,4 +182,24 @@ TEST_CASE("zip: unequal sizes and a destination named twice are refused, with th
                        "zip: the source (8 B) names 8 bytes and the destination (16 B) 16; they must be equal", Error);
   CHECK_THROWS_WITH_AS(zip(Layout::bytes(16), Layout::hvector(2, 1, 4, Layout::bytes(8))),
                        "zip: the destination (2 x 8 B, strides 4) names a byte twice; only a source may", Error);
+}
+
+TEST_CASE("the pattern of a side is that of its normal form") {
+  std::mt19937 random(7);
+  const auto one_of = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  std::array<int, 5> seen{};
+  for (int round = 0; round < 20000; ++round) {
+    StridedCopy copy;
+    copy.block = one_of(0, 3) * (one_of(0, 1) == 0 ? 1 : 9);
+    copy.ndims = one_of(0, 4);
+    Layout side = Layout::bytes(copy.block);
+    for (int d = copy.ndims; d-- > 0;) {
+      const std::int64_t stride = one_of(0, 1) == 0 ? copy.block * one_of(-6, 6) : one_of(-90, 90);
+      copy.dims[d] = {one_of(1, 5), stride, 0};
+      side = Layout::hvector(copy.dims[d].count, 1, copy.dims[d].src_stride, side);
+    }
+    CHECK(copy.src_pattern() == side.pattern());
+    ++seen[static_cast<std::size_t>(side.pattern())];
+  }
+  for (const int times : seen) CHECK(times > 100);
 }
