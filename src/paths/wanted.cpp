@@ -97,6 +97,7 @@ bool names(const std::string& wanted, const Path& path) {
 }
 
 std::string path_complaint(const std::string& wanted, int directions) {
+  if (wanted == "auto") return {};
   std::vector<std::string> known{"auto"};
   for (const Path& path : all_paths()) {
     const std::string family = family_of(path.name);

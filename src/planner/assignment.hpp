@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -107,7 +108,7 @@ class Assignment {
         for (std::size_t p = 0; p < paths; ++p) better = consider(members, p) || better;
       }
       for (std::size_t i = 0; i < moves_.size(); ++i) {
-        for (std::size_t p = 0; p < paths; ++p) better = consider({i}, p) || better;
+        for (std::size_t p = 0; p < paths; ++p) better = consider({&i, 1}, p) || better;
       }
     }
     return chosen_;
@@ -182,7 +183,13 @@ class Assignment {
     take(i, path);
   }
 
-  bool consider(const std::vector<std::size_t>& members, std::size_t path) {
+  bool consider(std::span<const std::size_t> members, std::size_t path) {
+    bool changes = false;
+    for (const std::size_t i : members) {
+      if (!offer(i, path).usable) return false;
+      changes = changes || chosen_[i] != path;
+    }
+    if (!changes) return false;
     // If some pieces of a peer take the path already, the others may join them for any gain, because one link is
     // simpler than two. But pieces of whole cache lines do not change from one pass to two: when caches hold more than
     // they did during the measurement, the second pass is slower than its price.
@@ -193,14 +200,10 @@ class Assignment {
                        std::any_of(members.begin(), members.end(), [&](std::size_t i) { return chosen_[i] == path; }) &&
                        std::all_of(members.begin(), members.end(), may_join);
     double least = 0;  // seconds that a change must gain to be more than measuring error
-    bool changes = false;
     for (const std::size_t i : members) {
-      if (!offer(i, path).usable) return false;
-      changes = changes || chosen_[i] != path;
       // A change to another resource makes pieces travel at the same time, which is more than measuring error.
       if (!joins && resources_[i][chosen_[i]] == resources_[i][path]) least += offer(i, chosen_[i]).seconds * noise(i);
     }
-    if (!changes) return false;
     std::vector<std::size_t> before;
     for (const std::size_t i : members) {
       before.push_back(chosen_[i]);

@@ -63,6 +63,20 @@ bool by_both(const Machine& machine, const Problem& problem, int peer, const std
   return links && network;
 }
 
+// Whether both networks have paths for the memory of some move that leaves the rank, usable or not.
+bool may_use_both(const Machine& machine, const Problem& problem, const Facts& facts) {
+  return std::ranges::any_of(problem.moves, [&](const Move& move) {
+    if (move.src_rank != problem.rank || move.dst_rank == problem.rank) return false;
+    const Memory memory = facts.of(move.src_rank, move.src).memory;
+    const auto any_on = [&](Resource network) {
+      return std::ranges::any_of(all_paths(), [&](const Path& path) {
+        return path.memory == memory && resource_of(machine, path, move.src_rank, move.dst_rank) == network;
+      });
+    };
+    return any_on(Resource::links) && any_on(Resource::network);
+  });
+}
+
 // Prices that are not known are guesses. Nothing is chosen for a guess where prices of other paths are known, nor is a
 // second network used for one, unless the user names the path.
 void drop_guesses(const Machine& machine, const Problem& problem, const Move& move, std::vector<Offer>& offers) {
@@ -78,8 +92,9 @@ void drop_guesses(const Machine& machine, const Problem& problem, const Move& mo
     any_on_links = any_on_links || (offers[p].usable && on_links(p));
   }
   for (std::size_t p = 0; p < offers.size(); ++p) {
+    if (!offers[p].usable) continue;
     const bool worse = any_known ? !known(p) : any_on_links && !on_links(p);
-    if (offers[p].usable && worse && !names(problem.wanted, all_paths()[p]))
+    if (worse && !names(problem.wanted, all_paths()[p]))
       offers[p] = Offer::no("its price is not known");
   }
 }
@@ -381,6 +396,7 @@ std::vector<Decision> choose(const Machine& machine, const Problem& problem, con
 
 std::vector<NetworkShare> balance(const Machine& machine, const Problem& problem, const Facts& facts,
                                   const std::vector<Choice>& choices) {
+  if (!may_use_both(machine, problem, facts)) return {};
   Leaving all;
   std::vector<std::size_t> paths;
   const std::int64_t bytes_moved = moved(problem);
