@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "plan/look.hpp"
+#include "planner/explain.hpp"
 #include "planner/planner.hpp"
 #include "predict/predict.hpp"
 #include "shapes/collective.hpp"
@@ -195,8 +196,8 @@ std::string Planned::explain(int rank) const {
   impl_->check(rank);
   const Problem problem = impl_->problem(rank);
   const std::vector<Plan> all = impl_->plans_to_predict(rank);
-  return tasuki::explain(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem),
-                         all[static_cast<std::size_t>(rank)]) +
+  return to_text(explained(impl_->machine, problem, impl_->facts_around(problem), impl_->choices(problem),
+                           all[static_cast<std::size_t>(rank)])) +
          predict_made(all, impl_->machine).text();
 }
 

@@ -217,7 +217,7 @@ Expected Operation::State::plan_and_run(Attempt& attempt, const Description& des
     const Problem& decided = cut ? *cut : problem;
     const auto choices = tasuki::settle(decided, of_rank);
     plan = emit(*own, decided, facts, choices, runtime.settings().passes ? print_pass : PassObserver());
-    explanation_ = tasuki::explain(*own, decided, facts, choices, plan);
+    explanation_ = explained(*own, decided, facts, choices, plan);
     expected = expected_of(decided, facts, choices);
   });
   run_on(attempt, std::move(plan), engine, options);

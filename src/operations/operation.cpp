@@ -67,6 +67,11 @@ void Operation::State::check_host(const char* call) const {
       fmt::format("rank {}: {}: {}() after start(stream); end it with wait(stream)", context_.rank(), name_, call));
 }
 
+std::string Operation::State::explanation() const {
+  const auto* const gathered = std::get_if<Explanation>(&explanation_);
+  return gathered != nullptr ? to_text(*gathered) : std::get<std::string>(explanation_);
+}
+
 const Plan& Operation::State::plan() const {
   check_alive("plan");
   return executor_->plan();

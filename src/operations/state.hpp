@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "engines/bind.hpp"
@@ -13,6 +14,7 @@
 #include "grid/field_cells.hpp"
 #include "operations/epoch_watch.hpp"
 #include "planner/expected.hpp"
+#include "planner/explain.hpp"
 #include "planner/planner.hpp"
 #include "session/attempt.hpp"
 #include "tasuki/operation.hpp"
@@ -133,7 +135,7 @@ class Operation::State final : public Progressing {
   void progress() override;
 
   bool active() const { return active_; }
-  const std::string& explanation() const { return explanation_; }
+  std::string explanation() const;
   double expected() const { return expected_; }  ///< seconds of an epoch, by the prices of this rank's moves
   std::string measured();                        ///< in measured.cpp, as `Operation::explain(true)`
   const Plan& plan() const;
@@ -190,9 +192,9 @@ class Operation::State final : public Progressing {
   std::vector<FieldCells> cells_;
   std::vector<std::shared_ptr<void>> keep_;
   std::vector<int> peers_;
-  std::vector<int> first_copy_;  ///< alternating buffers: the copy of epoch 1
-  bool first_known_ = false;     ///< once it has begun, or a handle was made
-  std::string explanation_;
+  std::vector<int> first_copy_;                         ///< alternating buffers: the copy of epoch 1
+  bool first_known_ = false;                            ///< once it has begun, or a handle was made
+  std::variant<std::string, Explanation> explanation_;  ///< a text: of a plan that was loaded
   std::int64_t memory_ = 0;
   std::shared_ptr<KernelRuns> kernel_runs_;  ///< null until the first handle; goes after the engine
   std::unique_ptr<Executor> executor_;

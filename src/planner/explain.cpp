@@ -1,5 +1,4 @@
-// The table behind Operation::explain: for every piece the chosen path, its predicted time, and why others were not
-// chosen.
+// Explanation: see explain.hpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,7 @@
 #include <utility>
 
 #include "plan/label.hpp"
-#include "planner/planner.hpp"
+#include "planner/explain.hpp"
 
 namespace tasuki {
 
@@ -21,22 +20,34 @@ Pattern pattern_of(const Move& move) {
   return worst;
 }
 
-// The prices of the other paths for that kind of memory, or why they cannot be taken.
-std::string others(const Machine& machine, const Problem& problem, const Facts& facts, const Move& move,
-                   const Choice& choice, std::int64_t bytes_moved) {
-  std::string text;
-  const auto offers = offers_for(machine, problem, facts, move, bytes_moved);
+// The other paths for that kind of memory. Those for another kind are left out, so they need no reasons.
+std::vector<Explanation::Other> others(const Machine& machine, const Problem& problem, const Facts& facts,
+                                       const Move& move, const Choice& choice, std::int64_t bytes_moved) {
+  std::vector<Explanation::Other> others;
+  auto offers = offers_for(machine, problem, facts, move, bytes_moved, false);
   for (std::size_t p = 0; p < offers.size(); ++p) {
     const Path& path = all_paths()[p];
-    const Offer& offer = offers[p];
+    Offer& offer = offers[p];
     if (choice.path == &path || choice.path->memory != path.memory ||
         (!offer.usable && (offer.why_not == "same rank" || offer.why_not == "another rank"))) {
       continue;
     }
+    Explanation::Other& other = others.emplace_back();
+    other.path = &path;
+    other.why_not = std::move(offer.why_not);
+    if (!offer.usable) continue;
+    other.seconds = offer.latency + offer.seconds;
+    other.measured = machine.cost(path.name).measured;
+  }
+  return others;
+}
+
+std::string text_of(const std::vector<Explanation::Other>& others) {
+  std::string text;
+  for (const auto& [path, seconds, measured, why_not] : others) {
     if (!text.empty()) text += "; ";
-    text += offer.usable ? fmt::format("{} {:.2f}{}", path.name, (offer.latency + offer.seconds) * 1e6,
-                                       machine.cost(path.name).measured ? "" : "*")
-                         : fmt::format("{}: {}", path.name, offer.why_not);
+    text += seconds >= 0 ? fmt::format("{} {:.2f}{}", path->name, seconds * 1e6, measured ? "" : "*")
+                         : fmt::format("{}: {}", path->name, why_not);
   }
   return text;
 }
@@ -53,64 +64,83 @@ bool network_moves(const Machine& machine, const Path& path, int a, int b) {
 
 }  // namespace
 
-std::string explain(const Machine& machine, const Problem& problem, const Facts& facts,
-                    const std::vector<Choice>& choices, const Plan& plan) {
+Explanation explained(const Machine& machine, const Problem& problem, const Facts& facts,
+                      const std::vector<Choice>& choices, const Plan& plan) {
   const int me = problem.rank;
-  std::string text = fmt::format("{} on rank {} of {}: {} pieces, {} commands, {} bytes of plan\n", problem.operation,
-                                 me, machine.size(), problem.moves.size(), plan.commands.size(), plan.memory());
-  text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}   {}\n", "piece", "from", "to", "bytes", "pattern",
-                      "path", "us", "others, us or why not");
-  std::map<Resource, double> busy;
+  Explanation all;
+  all.operation = problem.operation;
+  all.rank = me;
+  all.ranks = machine.size();
+  all.commands = std::ssize(plan.commands);
+  all.bytes_of_plan = plan.memory();
+  all.source = machine.source;
+  all.remark = problem.remark;
   std::set<std::pair<int, const Path*>> links;               // a link's latency is paid once
   std::map<std::pair<int, std::string>, double> by_network;  // latencies of messages that a network moves
-  bool guessed = false;
   const std::int64_t bytes_moved = moved(problem);
+  all.pieces.reserve(problem.moves.size());
   for (std::size_t i = 0; i < problem.moves.size(); ++i) {
     const Move& move = problem.moves[i];
     const Choice& choice = choices[i];
-    const double seconds = choice.latency + choice.seconds;
-    const bool measured = machine.cost(choice.path->name).measured;
-    guessed = guessed || !measured;
-    const std::string rest = move.src_rank == me ? others(machine, problem, facts, move, choice, bytes_moved)
-                                                 : std::string("decided by the sender");
-    guessed = guessed || rest.find('*') != std::string::npos;
-    text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9.2f}{}  {}\n", move.label, move.src_rank,
-                        move.dst_rank, move.bytes(), to_string(pattern_of(move)), choice.path->name, seconds * 1e6,
-                        measured ? " " : "*", rest);
+    Explanation::Piece& piece = all.pieces.emplace_back();
+    piece.label = move.label;
+    piece.from = move.src_rank;
+    piece.to = move.dst_rank;
+    piece.bytes = move.bytes();
+    piece.pattern = pattern_of(move);
+    piece.path = choice.path;
+    piece.seconds = choice.latency + choice.seconds;
+    piece.measured = machine.cost(choice.path->name).measured;
     if (move.src_rank != me) continue;
+    piece.others = others(machine, problem, facts, move, choice, bytes_moved);
     if (network_moves(machine, *choice.path, me, move.dst_rank)) {
       by_network[{move.dst_rank, choice.path->name}] = choice.latency;
       continue;
     }
     const Resource resource = resource_of(machine, *choice.path, me, move.dst_rank);
-    busy[resource] += choice.seconds;
-    if (links.emplace(move.dst_rank, choice.path).second) busy[resource] += choice.latency;
+    all.busy[resource] += choice.seconds;
+    if (links.emplace(move.dst_rank, choice.path).second) all.busy[resource] += choice.latency;
   }
-  for (const auto& [resource, seconds] : busy) {
-    text += fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", to_string(resource),
-                        seconds * 1e6);
-  }
-  for (const NetworkShare& share : balance(machine, problem, facts, choices))
-    text += fmt::format("balance: {}: {} bytes, ends after {:.2f} us; {} it would take {:.2f} us\n",
-                        to_string(share.network), share.bytes, share.seconds * 1e6,
-                        share.carries_all ? "alone" : "for all that it can carry", share.alone * 1e6);
-  std::int64_t messages = 0;
-  double kept = 0;
+  all.shares = balance(machine, problem, facts, choices);
+  if (by_network.empty()) return all;
   for (const Command& c : plan.commands) {
     if (c.verb != Verb::send) continue;
     const auto latency = by_network.find({c.peer, plan.paths[static_cast<std::size_t>(c.path)]});
     if (latency == by_network.end()) continue;
     const std::int64_t times = detail::chunks(plan, c);
-    messages += times;
-    kept += static_cast<double>(times) * machine.constants.second_link * latency->second;
+    all.messages += times;
+    all.kept += static_cast<double>(times) * machine.constants.second_link * latency->second;
   }
-  if (messages > 0)
-    text += fmt::format("the network moves {} messages; sending them keeps core busy for {:.2f} us\n", messages,
-                        kept * 1e6);
+  return all;
+}
+
+std::string to_text(const Explanation& all) {
+  std::string text = fmt::format("{} on rank {} of {}: {} pieces, {} commands, {} bytes of plan\n", all.operation,
+                                 all.rank, all.ranks, all.pieces.size(), all.commands, all.bytes_of_plan);
+  text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9}   {}\n", "piece", "from", "to", "bytes", "pattern",
+                      "path", "us", "others, us or why not");
+  bool guessed = false;
+  for (const Explanation::Piece& piece : all.pieces) {
+    const std::string rest = piece.from == all.rank ? text_of(piece.others) : std::string("decided by the sender");
+    guessed = guessed || !piece.measured || rest.find('*') != std::string::npos;
+    text += fmt::format("{:<26} {:>5} {:>5} {:>12} {:<12} {:<14} {:>9.2f}{}  {}\n", piece.label, piece.from, piece.to,
+                        piece.bytes, to_string(piece.pattern), piece.path->name, piece.seconds * 1e6,
+                        piece.measured ? " " : "*", rest);
+  }
+  for (const auto& [resource, seconds] : all.busy) {
+    text += fmt::format("sending keeps {} busy for {:.2f} us (a link's latency counted once)\n", to_string(resource),
+                        seconds * 1e6);
+  }
+  for (const NetworkShare& share : all.shares)
+    text += fmt::format("balance: {}: {} bytes, ends after {:.2f} us; {} it would take {:.2f} us\n",
+                        to_string(share.network), share.bytes, share.seconds * 1e6,
+                        share.carries_all ? "alone" : "for all that it can carry", share.alone * 1e6);
+  if (all.messages > 0)
+    text += fmt::format("the network moves {} messages; sending them keeps core busy for {:.2f} us\n", all.messages,
+                        all.kept * 1e6);
   if (guessed) text += "* not measured on this machine: priced with 1 us and 5 GB/s\n";
-  // How old they are, and how certain.
-  if (!machine.source.empty()) text += fmt::format("prices: {}\n", machine.source);
-  return text + problem.remark;
+  if (!all.source.empty()) text += fmt::format("prices: {}\n", all.source);
+  return text + all.remark;
 }
 
 }  // namespace tasuki

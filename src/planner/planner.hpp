@@ -142,10 +142,6 @@ std::vector<Choice> settle(const Problem& problem, const DecisionsOf& decisions_
 Plan emit(const Machine& machine, const Problem& problem, const Facts& facts, const std::vector<Choice>& choices,
           const PassObserver& observer = {});
 
-/// The table behind `Operation::explain`: for every piece the chosen path, its price, and why others were not chosen.
-std::string explain(const Machine& machine, const Problem& problem, const Facts& facts,
-                    const std::vector<Choice>& choices, const Plan& plan);
-
 /// Makes links from moves and adds the user's buffers to the plan, while `emit` composes.
 class Composer {
  public:
