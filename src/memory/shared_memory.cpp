@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "memory/gaps.hpp"
+#include "memory/kept_mappings.hpp"
 #include "memory/ledger.hpp"
 #include "memory/memory_left.hpp"
 #include "memory/shared_file.hpp"
@@ -108,6 +109,7 @@ struct SharedMemory::Impl {
   std::uint32_t next_entry = 0;
   std::uint64_t next_serial = 0;
   std::map<int, Peer> peers;
+  KeptMappings kept;  // of other ranks' regions that are no slabs
 
   Impl(int own, int all) : rank(own), ranks(all) { space.take(SharedFile::kRegions, 1); }
   std::shared_ptr<std::byte> allocate(const std::shared_ptr<Impl>& self, std::int64_t asked, bool zeros);
@@ -123,6 +125,7 @@ struct SharedMemory::Impl {
   void free_block(const Block& block);
   std::map<const std::byte*, Block>::const_iterator block_of(const void* p) const;
   Peer& peer(int other);
+  std::shared_ptr<std::byte> map_region(SharedFile& of, const SharedAddress& address);
 };
 
 std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Impl>& self, std::int64_t asked,
@@ -275,6 +278,16 @@ Peer& SharedMemory::Impl::peer(int other) {
   return peers[other] = std::move(fresh);
 }
 
+// Where there is no room for a mapping, those that nobody uses make some.
+std::shared_ptr<std::byte> SharedMemory::Impl::map_region(SharedFile& of, const SharedAddress& address) {
+  try {
+    return of.map(address.region, address.region_bytes);
+  } catch (const Error&) {
+    if (!kept.clear()) throw;
+    return of.map(address.region, address.region_bytes);
+  }
+}
+
 SharedMemory::SharedMemory(int rank, int ranks) : impl_(std::make_shared<Impl>(rank, ranks)) {
   (void)allocate(0);
 }
@@ -316,15 +329,18 @@ std::shared_ptr<std::byte> SharedMemory::map(int rank, const SharedAddress& addr
     throw Error(fmt::format("SharedMemory: rank {}: rank {} has given that block back already", impl_->rank, rank));
   std::shared_ptr<std::byte> region;
   try {
-    region = file->map(address.region, address.region_bytes);
+    region = impl_->map_region(*file, address);
   } catch (...) {
     count_out(*file, address.entry);
     throw;
   }
   // Slabs of other ranks stay mapped, because more blocks of them will be needed.
   const bool foreign = SharedFile::of_this_process(file->token()) == nullptr;
-  if (foreign && address.region_bytes == kSlab && std::ranges::find(peer.slabs, region) == peer.slabs.end())
+  if (foreign && address.region_bytes != kSlab) {
+    impl_->kept.keep(region, address.region_bytes);
+  } else if (foreign && std::ranges::find(peer.slabs, region) == peer.slabs.end()) {
     peer.slabs.push_back(region);
+  }
   std::byte* const at = region.get() + address.offset;
   return {at, [file, region, entry = address.entry](std::byte*) { count_out(*file, entry); }};
 }

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <mpi.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "memory/spare_regions.hpp"
 #include "session/reach.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
@@ -66,6 +68,32 @@ TEST_CASE("blocks of any size are zero, aligned, and readable by the other ranks
     }
     CHECK(memory.map(ctx.rank(), own).get() == block.get());
     ctx.barrier();
+  }
+}
+
+TEST_CASE("a region stays mapped after its last use, and shows what its owner has there later") {
+  Context ctx(MPI_COMM_WORLD);
+  SharedMemory& memory = runtime_of(ctx).memory();
+  constexpr std::int64_t kBytes = 600001;
+  const int next = (ctx.rank() + 1) % ctx.size();
+  const std::byte* before = nullptr;
+  for (int round = 1; round <= 4; ++round) {
+    // With so large a block the other one's memory goes back to the system before the last round.
+    const Shared large = round == 3 ? memory.allocate(SpareRegions::kMost, false) : nullptr;
+    const Shared block = memory.allocate(kBytes);
+    CHECK(filled(block.get(), kBytes, 0));
+    std::memset(block.get(), 10 * round + ctx.rank(), static_cast<std::size_t>(kBytes));
+    const auto addresses = gather(ctx, memory.find(block.get(), kBytes));
+    Shared seen = memory.map(next, addresses[static_cast<std::size_t>(next)]);
+    if (seen && next != ctx.rank()) {
+      CHECK(filled(seen.get(), kBytes, 10 * round + next));
+      if (round > 1) CHECK(seen.get() == before);
+      before = seen.get();
+      seen.reset();
+      unsigned char resident = 0;
+      CHECK(mincore(const_cast<std::byte*>(before), 1, &resident) == 0);  // else no mapping is there
+    }
+    MPI_Barrier(ctx.comm());  // nobody uses the block any more, so its owner can use the region again
   }
 }
 

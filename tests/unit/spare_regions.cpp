@@ -1,4 +1,5 @@
-// Regions that are kept for the next block: which one is taken, and which ones go back to the system.
+// Regions that are kept for the next block: which one is taken, and which ones go back to the system. Mappings of other
+// ranks' regions that are kept: which ones go.
 #include "memory/spare_regions.hpp"
 
 #include <doctest/doctest.h>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "memory/kept_mappings.hpp"
 #include "memory/memory_left.hpp"
 #include "memory/shared_memory.hpp"
 
@@ -37,6 +39,29 @@ TEST_CASE("the nearest region in size is taken, and the oldest go back when ther
   CHECK(given_back == std::vector<std::int64_t>{0, 1, 7, 2, 3, 4});
   CHECK(!spares.clear(give_back));
   CHECK(!spares.take(1, 1 << 30));
+}
+
+TEST_CASE("mappings are kept until there are too many, and the one used longest ago goes first") {
+  KeptMappings kept;
+  const auto region = [] { return std::make_shared<std::byte>(); };
+  CHECK(!kept.clear());
+  std::vector<std::shared_ptr<std::byte>> regions;
+  for (std::ptrdiff_t i = 0; i < KeptMappings::kMostRegions; ++i) kept.keep(regions.emplace_back(region()), 1);
+  kept.keep(regions[0], 1);  // used again
+  kept.keep(regions.emplace_back(region()), 1);
+  CHECK(regions[0].use_count() == 2);
+  CHECK(regions[1].use_count() == 1);
+  CHECK(regions[2].use_count() == 2);
+  const auto huge = region();
+  kept.keep(huge, KeptMappings::kMost + 1);
+  CHECK(huge.use_count() == 1);
+  CHECK(regions[2].use_count() == 2);
+  kept.keep(huge, KeptMappings::kMost);
+  CHECK(huge.use_count() == 2);
+  for (const auto& one : regions) CHECK(one.use_count() == 1);
+  CHECK(kept.clear());
+  CHECK(huge.use_count() == 1);
+  CHECK(!kept.clear());
 }
 
 TEST_CASE("a large block gets the memory of an earlier one, as zeros unless nobody needs them") {
