@@ -1,5 +1,6 @@
 // The communicator of ranks that are processes: nonblocking collectives and pairwise messages of MPI.
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -11,8 +12,12 @@
 namespace tasuki {
 namespace {
 
-constexpr int kSizeTag = 1;  // of messages in the communicator that otherwise carries collectives only
-constexpr int kTextTag = 2;
+constexpr int kFirstTag = 1;  // of messages in the communicator that otherwise carries collectives only
+constexpr int kRestTag = 2;
+// A text for a peer goes with its size before it, in one message of so many bytes at most, which MPIs send at once.
+// What ranks tell each other of an operation mostly fits. If there is more it goes in another one.
+constexpr std::size_t kFirst = 2048;
+constexpr std::size_t kSize = sizeof(std::int64_t);
 constexpr std::int64_t kPart = 16 << 20;  // bytes of a rank's text in one call of MPI, which counts in int, at most
 
 /// The tag for making a part: a hash of its ranks and number, on which the ranks have agreed, in the range that every
@@ -34,8 +39,7 @@ struct Flight {
   std::vector<int> parts, begin;  // of the call in progress
   std::vector<char> all;
   std::vector<std::uint64_t> words;
-  std::vector<std::int64_t> out_sizes, in_sizes;
-  std::vector<std::string> out, in;
+  std::vector<std::string> out, in;  // each with its size before it
 
   MPI_Request* request() { return &requests.emplace_back(MPI_REQUEST_NULL); }
 };
@@ -135,42 +139,44 @@ class MpiCommunicator final : public Communicator {
 
   std::unique_ptr<Pending> exchange(std::span<const int> peers, std::span<const std::string> texts) override {
     Flight flight;
-    flight.out.assign(texts.begin(), texts.end());
-    for (const std::string& text : texts) flight.out_sizes.push_back(static_cast<std::int64_t>(text.size()));
-    flight.in_sizes.assign(peers.size(), 0);
-    flight.in.resize(peers.size());
+    flight.out.reserve(texts.size());
+    for (const std::string& text : texts) {
+      const auto size = static_cast<std::int64_t>(text.size());
+      std::string& out = flight.out.emplace_back();
+      out.reserve(kSize + text.size());
+      out.append(reinterpret_cast<const char*>(&size), kSize).append(text);
+    }
+    flight.in.assign(peers.size(), std::string(kFirst, '\0'));
     const std::vector<int> others(peers.begin(), peers.end());
-    const auto swap = [comm = comm_, others](Flight& f, int tag, auto in, auto out) {
-      for (std::size_t i = 0; i < others.size(); ++i) {
-        const auto [to, bytes] = in(i);
-        mpi::Irecv(to, bytes, MPI_BYTE, others[i], tag, comm, f.request());
-      }
-      for (std::size_t i = 0; i < others.size(); ++i) {
-        const auto [from, bytes] = out(i);
-        mpi::Isend(from, bytes, MPI_BYTE, others[i], tag, comm, f.request());
-      }
+    // The bytes of every text from `begin` to `end`, as far as it has them.
+    const auto swap = [comm = comm_, others](Flight& f, int tag, std::size_t begin, std::size_t end) {
+      const auto bytes = [&](const std::string& text) { return static_cast<int>(std::min(text.size(), end) - begin); };
+      for (std::size_t i = 0; i < others.size(); ++i)
+        if (std::string& text = f.in[i]; text.size() > begin)
+          mpi::Irecv(text.data() + begin, bytes(text), MPI_BYTE, others[i], tag, comm, f.request());
+      for (std::size_t i = 0; i < others.size(); ++i)
+        if (const std::string& text = f.out[i]; text.size() > begin)
+          mpi::Isend(text.data() + begin, bytes(text), MPI_BYTE, others[i], tag, comm, f.request());
     };
-    const auto sizes = [swap](Flight& f, Pending&) {
-      const auto one = [](std::int64_t& size) { return std::pair<void*, int>(&size, sizeof size); };
-      swap(
-          f, kSizeTag, [&](std::size_t i) { return one(f.in_sizes[i]); },
-          [&](std::size_t i) { return one(f.out_sizes[i]); });
+    const auto first = [swap](Flight& f, Pending&) {
+      swap(f, kFirstTag, 0, kFirst);
       return false;
     };
-    const auto contents = [swap](Flight& f, Pending&) {
-      const auto one = [](std::string& text) {
-        return std::pair<void*, int>(text.data(), static_cast<int>(text.size()));
-      };
-      for (std::size_t i = 0; i < f.in.size(); ++i) f.in[i].resize(static_cast<std::size_t>(f.in_sizes[i]));
-      swap(
-          f, kTextTag, [&](std::size_t i) { return one(f.in[i]); }, [&](std::size_t i) { return one(f.out[i]); });
+    const auto rest = [swap](Flight& f, Pending&) {
+      for (std::string& text : f.in) {
+        std::int64_t size = 0;
+        std::memcpy(&size, text.data(), kSize);
+        text.resize(kSize + static_cast<std::size_t>(size));
+      }
+      swap(f, kRestTag, kFirst, std::numeric_limits<std::size_t>::max());
       return false;
     };
     const auto take = [](Flight& f, Pending& pending) {
+      for (std::string& text : f.in) text.erase(0, kSize);
       pending.texts = std::move(f.in);
       return false;
     };
-    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{sizes, contents, take});
+    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{first, rest, take});
   }
 
   std::unique_ptr<Communicator> part(std::span<const int> ranks, int number, double seconds) override {

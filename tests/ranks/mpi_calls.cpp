@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "session/collective.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 
@@ -17,13 +18,19 @@ using namespace tasuki;
 
 namespace {
 int seen = 0;
-}
+int sent = 0;
+}  // namespace
 
 // As a profiler would: these take the place of MPI's in the whole process.
 extern "C" int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                               MPI_Request* request) {
   ++seen;
   return PMPI_Iallreduce(from, to, count, type, op, comm, request);
+}
+extern "C" int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+                         MPI_Request* request) {
+  ++sent;
+  return PMPI_Isend(from, count, type, to, tag, comm, request);
 }
 extern "C" int MPI_Send_init(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                              MPI_Request* request) {
@@ -50,6 +57,20 @@ TEST_CASE("a profiler does not see Tasuki's own calls") {
     }
   }
   CHECK((seen > 0) == shown);
+}
+
+TEST_CASE("what a rank tells a peer is one message, and two if it is large") {
+  const char* set = std::getenv("TASUKI_PMPI");
+  const bool shown = set != nullptr && std::string(set) == "0";
+  Context ctx(MPI_COMM_WORLD);
+  const std::vector<int> peers{(ctx.rank() + ctx.size() - 1) % ctx.size(), (ctx.rank() + 1) % ctx.size()};
+  const auto text = [](int rank, std::size_t size) { return std::string(size, static_cast<char>('a' + rank)); };
+  for (const std::size_t size : {0, 1, 2039, 2040, 2041, 2048, 2049, 70000}) {
+    sent = 0;
+    const auto got = exchange(runtime_of(ctx), peers, std::vector(2, text(ctx.rank(), size)));
+    CHECK(got == std::vector{text(peers[0], size), text(peers[1], size)});
+    CHECK(sent == (shown ? 2 : 0) * (size <= 2040 ? 1 : 2));
+  }
 }
 
 TEST_CASE("with TASUKI_PMPI=0 it does") {
