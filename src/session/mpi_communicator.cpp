@@ -18,6 +18,9 @@ constexpr int kRestTag = 2;
 // What ranks tell each other of an operation mostly fits. If there is more it goes in another one.
 constexpr std::size_t kFirst = 2048;
 constexpr std::size_t kSize = sizeof(std::int64_t);
+// What all ranks gather begins with so many bytes of each: the size of its text, and the begin of it.
+constexpr int kHead = 64;
+constexpr std::int64_t kInHead = kHead - static_cast<int>(kSize);
 constexpr std::int64_t kPart = 16 << 20;  // bytes of a rank's text in one call of MPI, which counts in int, at most
 
 /// The tag for making a part: a hash of its ranks and number, on which the ranks have agreed, in the range that every
@@ -100,12 +103,25 @@ class MpiCommunicator final : public Communicator {
     Flight flight;
     flight.own = text;
     flight.sizes.assign(static_cast<std::size_t>(size_), 0);
-    flight.sizes[static_cast<std::size_t>(rank_)] = static_cast<std::int64_t>(text.size());
+    flight.all.assign(static_cast<std::size_t>(size_) * kHead, 0);
+    char* const own = flight.all.data() + static_cast<std::size_t>(rank_) * kHead;
+    const auto bytes = static_cast<std::int64_t>(text.size());
+    std::memcpy(own, &bytes, kSize);
+    text.copy(own + kSize, kInHead);
     flight.parts.assign(static_cast<std::size_t>(size_), 0);
     flight.begin.assign(static_cast<std::size_t>(size_), 0);
-    const auto sizes = [comm = comm_](Flight& f, Pending& pending) {
+    const auto heads = [comm = comm_](Flight& f, Pending&) {
+      mpi::Iallgather(MPI_IN_PLACE, kHead, MPI_BYTE, f.all.data(), kHead, MPI_BYTE, comm, f.request());
+      return false;
+    };
+    const auto begins = [](Flight& f, Pending& pending) {
       pending.texts.resize(f.sizes.size());
-      mpi::Iallgather(MPI_IN_PLACE, 1, MPI_INT64_T, f.sizes.data(), 1, MPI_INT64_T, comm, f.request());
+      for (std::size_t r = 0; r < f.sizes.size(); ++r) {
+        const char* const head = f.all.data() + r * kHead;
+        std::memcpy(&f.sizes[r], head, kSize);
+        pending.texts[r].assign(head + kSize, static_cast<std::size_t>(std::min(f.sizes[r], kInHead)));
+      }
+      f.taken = kInHead;
       return false;
     };
     const std::int64_t most = std::min<std::int64_t>(kPart, std::numeric_limits<int>::max() / size());
@@ -123,13 +139,13 @@ class MpiCommunicator final : public Communicator {
         total += f.parts[r];
       }
       f.all.resize(static_cast<std::size_t>(total));
-      const char* own = f.own.data() + std::min(f.taken, f.sizes[rank]);
-      mpi::Iallgatherv(own, f.parts[rank], MPI_CHAR, f.all.data(), f.parts.data(), f.begin.data(), MPI_CHAR, comm,
+      const char* const rest = f.own.data() + std::min(f.taken, f.sizes[rank]);
+      mpi::Iallgatherv(rest, f.parts[rank], MPI_CHAR, f.all.data(), f.parts.data(), f.begin.data(), MPI_CHAR, comm,
                        f.request());
       f.taken += most;
       return true;
     };
-    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{sizes, parts});
+    return std::make_unique<MpiPending>(std::move(flight), std::vector<MpiPending::Step>{heads, begins, parts});
   }
 
   std::unique_ptr<Pending> combine(const std::vector<std::uint64_t>& words) override { return reduce(words, MPI_BAND); }

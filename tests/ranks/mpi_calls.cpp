@@ -19,6 +19,7 @@ using namespace tasuki;
 namespace {
 int seen = 0;
 int sent = 0;
+int gathered = 0;
 }  // namespace
 
 // As a profiler would: these take the place of MPI's in the whole process.
@@ -31,6 +32,16 @@ extern "C" int MPI_Isend(const void* from, int count, MPI_Datatype type, int to,
                          MPI_Request* request) {
   ++sent;
   return PMPI_Isend(from, count, type, to, tag, comm, request);
+}
+extern "C" int MPI_Iallgather(const void* from, int count, MPI_Datatype type, void* to, int each, MPI_Datatype into,
+                              MPI_Comm comm, MPI_Request* request) {
+  ++gathered;
+  return PMPI_Iallgather(from, count, type, to, each, into, comm, request);
+}
+extern "C" int MPI_Iallgatherv(const void* from, int count, MPI_Datatype type, void* to, const int each[],
+                               const int begin[], MPI_Datatype into, MPI_Comm comm, MPI_Request* request) {
+  ++gathered;
+  return PMPI_Iallgatherv(from, count, type, to, each, begin, into, comm, request);
 }
 extern "C" int MPI_Send_init(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                              MPI_Request* request) {
@@ -70,6 +81,25 @@ TEST_CASE("what a rank tells a peer is one message, and two if it is large") {
     const auto got = exchange(runtime_of(ctx), peers, std::vector(2, text(ctx.rank(), size)));
     CHECK(got == std::vector{text(peers[0], size), text(peers[1], size)});
     CHECK(sent == (shown ? 2 : 0) * (size <= 2040 ? 1 : 2));
+  }
+}
+
+TEST_CASE("what all ranks tell each other is one call of MPI, and more if it is large") {
+  const char* set = std::getenv("TASUKI_PMPI");
+  const bool shown = set != nullptr && std::string(set) == "0";
+  Context ctx(MPI_COMM_WORLD);
+  const auto text = [](int rank, std::size_t size) { return std::string(size, static_cast<char>('a' + rank)); };
+  for (const std::size_t size : {0, 1, 55, 56, 57, 64, 65, 70000}) {
+    // All texts are so large, or that of the last rank alone.
+    for (const bool all : {true, false}) {
+      const auto size_on = [&](int rank) { return all || rank == ctx.size() - 1 ? size : 3; };
+      gathered = 0;
+      const auto got = gather_texts(runtime_of(ctx), text(ctx.rank(), size_on(ctx.rank())), "telling");
+      REQUIRE(got.size() == static_cast<std::size_t>(ctx.size()));
+      for (int rank = 0; rank < ctx.size(); ++rank)
+        CHECK(got[static_cast<std::size_t>(rank)] == text(rank, size_on(rank)));
+      CHECK(gathered == (shown ? 1 : 0) * (size <= 56 ? 1 : 2));
+    }
   }
 }
 
