@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tasuki/held.hpp"
 #include "tasuki/strided_copy.hpp"
 #include "tasuki/verb.hpp"
 
@@ -54,7 +55,7 @@ std::string_view to_string(Purpose purpose);
 /// the staging ring of protocol `eager`, and a field whose two copies alternate: its copy that is current at the first
 /// start counts as instance 1.
 struct Buffer {
-  std::string name;  ///< empty for buffers of links
+  Name name;  ///< empty for buffers of links
   std::int32_t rank = 0;
   Role role = Role::scratch;
   Home home = Home::own;

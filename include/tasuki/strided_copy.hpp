@@ -1,6 +1,7 @@
 // StridedCopy: one nest of blocks that moves from one strided pattern to another; the unit of work of every plan.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -8,10 +9,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "tasuki/dtype.hpp"
+#include "tasuki/held.hpp"
 #include "tasuki/layout.hpp"
 
 namespace tasuki {
@@ -22,24 +23,8 @@ class OffsetList {
  public:
   OffsetList() = default;  ///< None: the steps of the dimension are a stride apart.
   explicit OffsetList(std::span<const std::int64_t> offsets);
-  OffsetList(const OffsetList& other) noexcept : numbers_(other.numbers_) {
-    if (numbers_ != nullptr) hold();
-  }
-  OffsetList(OffsetList&& other) noexcept : numbers_(std::exchange(other.numbers_, nullptr)) {}
-  OffsetList& operator=(const OffsetList& other) noexcept {
-    OffsetList copy(other);
-    std::swap(numbers_, copy.numbers_);
-    return *this;
-  }
-  OffsetList& operator=(OffsetList&& other) noexcept {
-    std::swap(numbers_, other.numbers_);
-    return *this;
-  }
-  ~OffsetList() {
-    if (numbers_ != nullptr) drop();
-  }
 
-  bool empty() const { return numbers_ == nullptr; }
+  bool empty() const { return numbers_.get() == nullptr; }
   std::int64_t size() const;
   std::int64_t operator[](std::int64_t i) const;
   std::int64_t least() const;  ///< Of a list that is not empty.
@@ -51,37 +36,79 @@ class OffsetList {
   OffsetList part(std::int64_t begin, std::int64_t end) const;
   std::int64_t bytes() const;  ///< That the numbers occupy.
   /// Which numbers it shares with its copies.
-  const void* identity() const { return numbers_; }
+  const void* identity() const { return numbers_.get(); }
   friend bool operator==(const OffsetList& a, const OffsetList& b) {
-    return a.numbers_ == b.numbers_ || (a.numbers_ != nullptr && b.numbers_ != nullptr && a.equals(b));
+    return a.identity() == b.identity() || (!a.empty() && !b.empty() && a.equals(b));
   }
 
  private:
   struct Numbers;
-  void hold() const noexcept;
-  void drop() noexcept;
+  const Numbers& numbers() const { return *static_cast<const Numbers*>(numbers_.get()); }
   bool equals(const OffsetList& other) const;
-  Numbers* numbers_ = nullptr;
+  detail::Held numbers_;
+};
+
+/// One dimension of a strided copy: `count` steps, so many bytes apart on each side.
+struct CopyDim {
+  std::int64_t count = 1;
+  std::int64_t src_stride = 0;
+  std::int64_t dst_stride = 0;
+  friend bool operator==(const CopyDim&, const CopyDim&) = default;
+};
+
+/// The dimensions of a strided copy: `kMaxDims` of them, of which those that are kept come first and the others are of
+/// one step. A value; its copies share what is kept until one of them is changed. So a reference to be written through
+/// must not outlive the next copy.
+class CopyDims {
+ public:
+  CopyDims() = default;                              ///< None are kept.
+  explicit CopyDims(std::span<const CopyDim> dims);  ///< Keeps these.
+
+  const CopyDim& operator[](std::size_t i) const { return i < kept() ? data()[i] : kOnce[0]; }
+  CopyDim& operator[](std::size_t i) { return own()[i]; }
+  const CopyDim* begin() const { return data(); }  ///< Of those that are kept.
+  const CopyDim* end() const { return data() + kept(); }
+  CopyDim* begin() { return own(); }  ///< Of all.
+  CopyDim* end() { return own() + kMaxDims; }
+  void fill(const CopyDim& dim) { std::fill(begin(), end(), dim); }
+
+  std::size_t kept() const { return dims_.get() == nullptr ? 0 : static_cast<std::size_t>(head()->kept); }
+  std::int64_t bytes() const;  ///< That these occupy.
+  /// Which ones it shares with its copies; null if none are kept.
+  const void* identity() const { return dims_.get(); }
+  friend bool operator==(const CopyDims& a, const CopyDims& b) { return a.identity() == b.identity() || a.equals(b); }
+
+ private:
+  struct Head {  // the dimensions follow it
+    std::int32_t holders;
+    std::int32_t kept;
+  };
+  static constexpr std::array<CopyDim, kMaxDims> kOnce{};
+  Head* head() const { return static_cast<Head*>(dims_.get()); }
+  const CopyDim* data() const {
+    return dims_.get() == nullptr ? kOnce.data() : reinterpret_cast<const CopyDim*>(head() + 1);
+  }
+  CopyDim* own();
+  static detail::Held made(std::span<const CopyDim> dims, std::size_t room);
+  bool equals(const CopyDims& other) const;
+  detail::Held dims_;
 };
 
 /// Copies `block` bytes, repeated by `ndims` nested dimensions (outermost first). Offsets and strides are in bytes and
 /// relative to the source's and the destination's base. On a side that has a list, the steps of the outermost dimension
 /// lie at the list's offsets instead of a stride apart; that stride is then 0. Plain data: printable, serialisable.
 struct StridedCopy {
-  struct Dim {
-    std::int64_t count = 1;
-    std::int64_t src_stride = 0;
-    std::int64_t dst_stride = 0;
-    friend bool operator==(const Dim&, const Dim&) = default;
-  };
+  using Dim = CopyDim;
   std::int64_t src_offset = 0;
   std::int64_t dst_offset = 0;
   std::int64_t block = 0;
   std::int32_t ndims = 0;
-  std::array<Dim, kMaxDims> dims{};
+  CopyDims dims{};
   OffsetList src_list{};  ///< one offset for each step of dimension 0, or empty
   OffsetList dst_list{};
 
+  /// The first `ndims` dimensions, of which all are kept or none.
+  std::span<const Dim> nest() const { return {dims.begin(), static_cast<std::size_t>(ndims)}; }
   bool listed() const { return !src_list.empty() || !dst_list.empty(); }
   /// Where step `i` of the outermost dimension begins.
   std::int64_t src_of_step(std::int64_t i) const {

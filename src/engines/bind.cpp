@@ -196,7 +196,7 @@ class Binding {
         std::find_if(users_.begin(), users_.end(), [&](const UserBuffer& u) { return u.name == buffer.name; });
     if (found == users_.end())
       throw Error(fmt::format("rank {}: {}: the plan names buffer '{}', for which no memory was given", me_,
-                              plan_.operation, buffer.name));
+                              plan_.operation, buffer.name.view()));
     return *found;
   }
 

@@ -47,8 +47,9 @@ void copy_gather(const StridedCopy& copy, const std::byte* src, std::byte* dst) 
       std::conditional_t<Bytes == 4, float, BlockWord<Bytes>>;  // floats join faster, and their bits do not change
   constexpr std::int64_t kLanes = 16 / Bytes;
   typedef Number Numbers __attribute__((vector_size(16)));
-  StridedCopy rows = copy;
-  const StridedCopy::Dim inner = rows.dims[--rows.ndims];
+  Nest rows = nest_of(copy);
+  const StridedCopy::Dim inner = rows.dims.back();
+  rows.dims = rows.dims.first(rows.dims.size() - 1);
   const std::int64_t count = inner.count;
   const std::int64_t stride = inner.src_stride;
   for_each_block<false>(rows, src, dst, [count, stride](const std::byte* from, std::byte* to) {
@@ -76,8 +77,9 @@ enum class PairsLie : std::uint8_t { in_destination, in_source };
 
 template <std::int64_t Bytes, PairsLie Where>
 void copy_pairs(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  StridedCopy pairs = copy;
-  const StridedCopy::Dim two = pairs.dims[--pairs.ndims];
+  Nest pairs = nest_of(copy);
+  const StridedCopy::Dim two = pairs.dims.back();
+  pairs.dims = pairs.dims.first(pairs.dims.size() - 1);
   const std::int64_t apart = Where == PairsLie::in_destination ? two.src_stride : two.dst_stride;
   for_each_block(pairs, src, dst, [apart](const std::byte* from, std::byte* to) {
     if constexpr (Bytes == 16) {

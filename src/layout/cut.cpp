@@ -57,8 +57,7 @@ StridedCopy step_of(const StridedCopy& copy, std::int64_t i) {
   step.dst_offset = copy.dst_of_step(i);
   step.src_list = {};
   step.dst_list = {};
-  std::move(step.dims.begin() + 1, step.dims.end(), step.dims.begin());
-  step.dims.back() = {};
+  step.dims = CopyDims(copy.nest().subspan(1));
   --step.ndims;
   return step;
 }

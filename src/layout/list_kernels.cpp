@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "layout/block_moves.hpp"
-#include "layout/cut.hpp"
 #include "layout/nest_loop.hpp"
 
 namespace tasuki {
@@ -42,10 +41,7 @@ template <class Row>
 [[gnu::always_inline]] inline void for_each_inside(const StridedCopy& copy, const std::byte* src, std::byte* dst,
                                                    const Row& row) {
   if (copy.ndims == 1) return row(src + copy.src_offset, dst + copy.dst_offset);
-  StridedCopy inside = step_of(copy, 0);
-  inside.src_offset = copy.src_offset;
-  inside.dst_offset = copy.dst_offset;
-  for_each_block<false>(inside, src, dst, row);
+  for_each_block<false>(nest_of(copy, 1), src, dst, row);
 }
 
 // Blocks of a fixed size. Several are loaded before the first is stored: a store might change the list, for all that

@@ -55,18 +55,18 @@ bool ListMaker::take(const StridedCopy& copy) {
   int outer = 0;
   while (outer < copy.ndims && copy.dims[static_cast<std::size_t>(outer)].count < kFewSteps) ++outer;
   if (copy.ndims - outer >= kMaxDims) return false;
-  StridedCopy step;
-  step.block = copy.block;
-  step.ndims = copy.ndims - outer;
-  std::copy_n(copy.dims.begin() + outer, step.ndims, step.dims.begin());
+  const std::span<const CopyDim> dims = copy.nest();
+  const std::span<const CopyDim> inside = dims.subspan(static_cast<std::size_t>(outer));
   if (count_ == 0) {
-    step_ = step;
+    step_ = {};
+    step_.block = copy.block;
+    step_.ndims = copy.ndims - outer;
+    step_.dims = CopyDims(inside);
     longest_ = copy.block;
-  } else if (!fits(step)) {
+  } else if (!fits(copy.block, inside)) {
     return false;
   }
-  StridedCopy steps = copy;
-  steps.ndims = outer;
+  const Nest steps{copy.src_offset, copy.dst_offset, dims.first(static_cast<std::size_t>(outer))};
   for_each_offset(steps, [&](std::int64_t src, std::int64_t dst) {
     for (std::int64_t done = 0; done < copy.block; done += step_.block) {
       src_.push_back(src + done);
@@ -80,12 +80,12 @@ bool ListMaker::take(const StridedCopy& copy) {
 }
 
 // Whether a step is like those that are there, which may be cut for it.
-bool ListMaker::fits(const StridedCopy& step) {
-  if (step.ndims != step_.ndims || step.dims != step_.dims) return false;
-  if (step.block == step_.block) return true;
-  if (step.ndims > 0) return false;
-  const std::int64_t unit = std::gcd(step.block, step_.block);
-  if (unit < kLeastBlock || std::max(longest_, step.block) / unit > kFewSteps) return false;
+bool ListMaker::fits(std::int64_t block, std::span<const CopyDim> dims) {
+  if (!std::ranges::equal(dims, step_.nest())) return false;
+  if (block == step_.block) return true;
+  if (!dims.empty()) return false;
+  const std::int64_t unit = std::gcd(block, step_.block);
+  if (unit < kLeastBlock || std::max(longest_, block) / unit > kFewSteps) return false;
   for (auto* offsets : {&src_, &dst_}) {
     if (unit == step_.block) break;
     GrowingOffsets cut;
@@ -100,7 +100,7 @@ bool ListMaker::fits(const StridedCopy& step) {
 // Takes the offsets: long lists need not be there in all forms at once.
 StridedCopy ListMaker::listed() {
   StridedCopy copy = step_;
-  std::copy_backward(step_.dims.begin(), step_.dims.end() - 1, copy.dims.end());
+  std::copy_n(std::as_const(step_.dims).begin(), step_.ndims, copy.dims.begin() + 1);
   copy.dims[0] = {src_.size(), 0, 0};
   ++copy.ndims;
   const auto settle = [](GrowingOffsets& offsets, std::int64_t& offset, std::int64_t& stride, OffsetList& list) {

@@ -44,7 +44,7 @@ class ListMaker {
 
  private:
   bool take(const StridedCopy& copy);
-  bool fits(const StridedCopy& step);
+  bool fits(std::int64_t block, std::span<const CopyDim> dims);
   StridedCopy listed();
   void close();
 

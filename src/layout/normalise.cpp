@@ -82,8 +82,12 @@ void Normaliser<Sides>::push(int level, const Nest& nest) {
       out.src_offset = nest.at[0];
       out.dst_offset = nest.at[1];
       out.block = nest.bytes;
-      for (int i = nest.ndims; i-- > 0;)
-        out.dims[out.ndims++] = {nest.dims[i].count, nest.dims[i].strides[0], nest.dims[i].strides[1]};
+      if (nest.ndims > 0) {
+        std::array<CopyDim, kMaxDims> dims;
+        for (int i = nest.ndims; i-- > 0;)
+          dims[out.ndims++] = {nest.dims[i].count, nest.dims[i].strides[0], nest.dims[i].strides[1]};
+        out.dims = CopyDims({dims.data(), static_cast<std::size_t>(out.ndims)});
+      }
     }
     output_.push_back(std::move(out));
     return;

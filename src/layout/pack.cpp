@@ -1,5 +1,6 @@
 // Packing, unpacking and reordering: makes the strided copies that kernels run.
 #include <algorithm>
+#include <array>
 
 #include "tasuki/layout.hpp"
 #include "tasuki/strided_copy.hpp"
@@ -46,8 +47,8 @@ void Layout::unpack(const void* packed, void* base) const {
 StridedCopy reordered(const StridedCopy& copy) {
   if (copy.listed()) return copy;
   StridedCopy result = copy;
-  result.ndims = 0;
-  result.dims = {};
+  std::array<StridedCopy::Dim, kMaxDims> dims;
+  int last = 0;
   for (int i = 0; i < copy.ndims; ++i) {
     StridedCopy::Dim dim = copy.dims[i];
     if (dim.count == 1) continue;
@@ -57,17 +58,17 @@ StridedCopy reordered(const StridedCopy& copy) {
       dim.src_stride = -dim.src_stride;
       dim.dst_stride = -dim.dst_stride;
     }
-    result.dims[result.ndims++] = dim;
+    dims[last++] = dim;
   }
-  auto* const dims = result.dims.data();
-  std::stable_sort(dims, dims + result.ndims, [](const auto& a, const auto& b) { return a.dst_stride > b.dst_stride; });
+  std::stable_sort(dims.begin(), dims.begin() + last,
+                   [](const auto& a, const auto& b) { return a.dst_stride > b.dst_stride; });
 
   // From the innermost dimension outwards: a dimension that continues the block joins it, and a dimension that
   // continues the one inside it joins that.
-  int kept = result.ndims;  // dims[kept, ndims) are final
-  for (int i = result.ndims; i-- > 0;) {
+  int kept = last;  // dims[kept, last) are final
+  for (int i = last; i-- > 0;) {
     const StridedCopy::Dim dim = dims[i];
-    const bool innermost = kept == result.ndims;
+    const bool innermost = kept == last;
     if (innermost && dim.src_stride == result.block && dim.dst_stride == result.block) {
       result.block *= dim.count;
     } else if (!innermost && dim.src_stride == dims[kept].count * dims[kept].src_stride &&
@@ -77,9 +78,8 @@ StridedCopy reordered(const StridedCopy& copy) {
       dims[--kept] = dim;
     }
   }
-  std::copy(dims + kept, dims + result.ndims, dims);
-  std::fill(dims + result.ndims - kept, dims + result.ndims, StridedCopy::Dim{});
-  result.ndims -= kept;
+  result.ndims = last - kept;
+  result.dims = CopyDims({dims.begin() + kept, dims.begin() + last});
   return result;
 }
 

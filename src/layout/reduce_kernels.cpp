@@ -6,7 +6,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "layout/cut.hpp"
 #include "layout/nest_loop.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/kernel/impl/reduce_ops.hpp"
@@ -25,9 +24,19 @@ template <class Op, class T>
   std::memcpy(dst, &a, sizeof(T));
 }
 
+// A copy with lists is a nest for each step.
+template <bool Unroll, class BlockBody>
+[[gnu::always_inline]] inline void for_each_listed(const StridedCopy& copy, const std::byte* src, std::byte* dst,
+                                                   const BlockBody& block) {
+  const bool listed = copy.listed();
+  const std::int64_t nests = listed ? copy.dims[0].count : 1;
+  for (std::int64_t i = 0; i < nests; ++i)
+    for_each_block<Unroll>(listed ? nest_of_step(copy, i) : nest_of(copy), src, dst, block);
+}
+
 template <class Op, class T>
 void reduce_numbers(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  for_each_block(copy, src, dst, [](const std::byte* from, std::byte* to) { reduce_one<Op, T>(from, to); });
+  for_each_listed<true>(copy, src, dst, [](const std::byte* from, std::byte* to) { reduce_one<Op, T>(from, to); });
 }
 
 template <class Op, class T>
@@ -37,7 +46,7 @@ template <class Op, class T>
       __attribute__((always_inline)) {
     for (std::int64_t done = 0; done < bytes; done += sizeof(T)) reduce_one<Op, T>(from + done, to + done);
   };
-  for_each_block<false>(copy, src, dst, reduce_row);
+  for_each_listed<false>(copy, src, dst, reduce_row);
 }
 
 template <class Op, class T>
@@ -60,21 +69,6 @@ CopyFunction function_for_rows() {
   return reduce_rows<Op, T>;
 }
 
-// Calls the function for every step of a copy with lists.
-void each_step(const StridedCopy& copy, const std::byte* src, std::byte* dst, CopyFunction function) {
-  StridedCopy step = step_of(copy, 0);
-  for (std::int64_t i = 0; i < copy.dims[0].count; ++i) {
-    step.src_offset = copy.src_of_step(i);
-    step.dst_offset = copy.dst_of_step(i);
-    function(step, src, dst);
-  }
-}
-
-template <class Op, class T>
-void reduce_listed(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
-  each_step(copy, src, dst, copy.block == sizeof(T) ? reduce_numbers<Op, T> : function_for_rows<Op, T>());
-}
-
 // Signed and unsigned integers differ only in their order.
 template <class Op, class T>
 struct Kernel {
@@ -89,7 +83,6 @@ requires(!std::is_same_v<Op, element::Extreme<true>> &&
 template <class Op, class T>
 CopyFunction select(const StridedCopy& copy) {
   using Element = typename Kernel<Op, T>::Element;
-  if (copy.listed()) return reduce_listed<Op, Element>;
   if (copy.block == sizeof(Element)) return reduce_numbers<Op, Element>;
   return function_for_rows<Op, Element>();
 }

@@ -7,8 +7,10 @@
 #include "layout/transpose_kernels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "layout/nest_loop.hpp"
 
@@ -58,25 +60,18 @@ void transpose(const StridedCopy::Dim& down, const StridedCopy::Dim& across, con
   }
 }
 
-// Without a dimension, and what comes after it moves up.
-StridedCopy::Dim take(StridedCopy& copy, std::int32_t dimension) {
-  const auto at = copy.dims.begin() + dimension;
-  const StridedCopy::Dim taken = *at;
-  std::copy(at + 1, copy.dims.begin() + copy.ndims, at);
-  --copy.ndims;
-  return taken;
-}
-
 template <std::int64_t Bytes>
 void copy_transpose(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   const Turned dims = *turned(copy);
-  StridedCopy outer = copy;
-  const StridedCopy::Dim last = take(outer, std::max(dims.down, dims.across));
-  const StridedCopy::Dim first = take(outer, std::min(dims.down, dims.across));
-  const bool down_first = dims.down < dims.across;
-  for_each_block<false>(outer, src, dst, [&](const std::byte* from, std::byte* to) {
-    transpose<Bytes>(down_first ? first : last, down_first ? last : first, from, to);
-  });
+  const std::span<const StridedCopy::Dim> all = copy.nest();
+  std::array<StridedCopy::Dim, kMaxDims> others;
+  std::size_t count = 0;
+  for (const StridedCopy::Dim& dim : all)
+    if (&dim != &all[dims.down] && &dim != &all[dims.across]) others[count++] = dim;
+  const StridedCopy::Dim down = all[dims.down];
+  const StridedCopy::Dim across = all[dims.across];
+  for_each_block<false>(Nest{copy.src_offset, copy.dst_offset, {others.data(), count}}, src, dst,
+                        [&](const std::byte* from, std::byte* to) { transpose<Bytes>(down, across, from, to); });
 }
 
 bool far(std::int64_t stride) {

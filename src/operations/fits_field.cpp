@@ -101,13 +101,14 @@ std::string field_misfit(const Plan& plan, const std::vector<PlanMemory>& memory
       return fmt::format(
           "field '{}' is not in C order; plans are loaded for fields in C order only, so make the halo "
           "without a plan",
-          to.name);
+          to.name.view());
     if (from.name != to.name)
-      return fmt::format("the plan fills field '{}' from '{}'; a halo keeps fields apart", to.name, from.name);
+      return fmt::format("the plan fills field '{}' from '{}'; a halo keeps fields apart", to.name.view(),
+                         from.name.view());
     const bool adds = accumulates(e.dtype, e.op);
     if (e.dtype != DType::none && e.dtype != field->dtype())
-      return fmt::format("the plan combines {} in field '{}', whose elements are {}", to_string(e.dtype), to.name,
-                         to_string(field->dtype()));
+      return fmt::format("the plan combines {} in field '{}', whose elements are {}", to_string(e.dtype),
+                         to.name.view(), to_string(field->dtype()));
     const Part source(*field, from.rank);
     const Part target(*field, to.rank);
     const int ndims = field->grid().ndims();
@@ -123,7 +124,7 @@ std::string field_misfit(const Plan& plan, const std::vector<PlanMemory>& memory
         if (!cell.there) return fmt::format("what is no cell on rank {}", rank);
         return fmt::format("{} {} of rank {}", cell.owned ? "cell" : "shadow cell", shown(cell.global, ndims), rank);
       };
-      wrong = fmt::format("the plan is not one for field '{}' on this grid: it takes {} for {}", to.name,
+      wrong = fmt::format("the plan is not one for field '{}' on this grid: it takes {} for {}", to.name.view(),
                           name(a, from.rank), name(b, to.rank));
     };
     for (std::int32_t k = e.first_copy; k < e.first_copy + e.copy_count && wrong.empty(); ++k) {
@@ -133,7 +134,7 @@ std::string field_misfit(const Plan& plan, const std::vector<PlanMemory>& memory
           check(src + at, dst + at);
         if (copy.block % field->element_bytes() != 0 && wrong.empty())
           wrong = fmt::format("the plan moves blocks of {} bytes, but the elements of field '{}' have {}", copy.block,
-                              to.name, field->element_bytes());
+                              to.name.view(), field->element_bytes());
       });
     }
     if (!wrong.empty()) return wrong;

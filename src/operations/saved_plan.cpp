@@ -38,7 +38,7 @@ UserBuffer user_buffer(const PlanMemory& memory, const Buffer& wanted) {
 
 // Why memory cannot be what the plan says of its buffer; empty if it can.
 std::string misfit(Runtime& runtime, const Buffer& wanted, const UserBuffer& given) {
-  const std::string what = fmt::format("buffer '{}' of the plan", wanted.name);
+  const std::string what = fmt::format("buffer '{}' of the plan", wanted.name.view());
   if (given.bytes != wanted.bytes)
     return fmt::format("{} has {} bytes, but the memory given for it has {}", what, wanted.bytes, given.bytes);
   const int copies = std::max(wanted.copies, wanted.ring);
@@ -91,7 +91,7 @@ std::string complaint_about(Runtime& runtime, const Machine& machine, const Plan
       if (wanted.name == kCheckOut || wanted.name == kCheckIn)
         return std::string("the plan was made with TASUKI_CHECK=1; save one that was made without");
       if (wanted.rank == plan.rank)
-        return fmt::format("the plan names buffer '{}', for which no memory was given", wanted.name);
+        return fmt::format("the plan names buffer '{}', for which no memory was given", wanted.name.view());
       continue;
     }
     if (!known) buffers.push_back(user_buffer(*given, wanted));

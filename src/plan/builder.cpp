@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "plan/lists.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -287,6 +288,7 @@ Plan Builder::finish() {
   }
   for (Expect& e : plan.expects) e.first_copy += static_cast<std::int32_t>(plan.copies.size());
   plan.copies.insert(plan.copies.end(), promised_.begin(), promised_.end());
+  share(plan);
   for (auto* v : {&plan.deps}) v->shrink_to_fit();
   plan.buffers.shrink_to_fit();
   plan.commands.shrink_to_fit();

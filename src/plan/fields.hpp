@@ -1,7 +1,6 @@
 // The fields of every record of a plan by name: the one list that the text form and the JSON form share.
 #pragma once
 
-#include <array>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,7 +16,8 @@ inline constexpr std::int32_t kPlanFormat = 2;
 /// Throws `Error` for a plan of another version, saying which one it is and what to do.
 void check_format(std::int64_t format);
 
-using CopyDims = std::array<StridedCopy::Dim, kMaxDims>;
+template <class Value>
+constexpr bool kIsText = std::is_same_v<Value, std::string> || std::is_same_v<Value, Name>;
 
 /// `fields<Record>(visit)` calls `visit(name, pointer_to_member)` for each field, in the order of writing. For a
 /// `StridedCopy`, the field `dims` stands for `dims` and `ndims`: readers and writers know that type.

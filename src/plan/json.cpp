@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/fields.hpp"
+#include "plan/lists.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
 
@@ -17,7 +18,7 @@ template <class Record, class Member>
 Json written(const Record& record, Member member) {
   const auto& value = record.*member;
   using Value = std::remove_cvref_t<decltype(value)>;
-  if constexpr (std::is_same_v<Value, detail::CopyDims>) {
+  if constexpr (std::is_same_v<Value, CopyDims>) {
     Json dims = Json::array();
     for (std::int32_t d = 0; d < record.ndims; ++d) {
       dims.push_back(Json::array({value[d].count, value[d].src_stride, value[d].dst_stride}));
@@ -29,6 +30,8 @@ Json written(const Record& record, Member member) {
     return offsets;
   } else if constexpr (std::is_enum_v<Value>) {
     return std::string(to_string(value));
+  } else if constexpr (std::is_same_v<Value, Name>) {
+    return value.view();
   } else {
     return value;
   }
@@ -101,13 +104,13 @@ template <class Record, class Member>
 void read_value(const Json& json, const std::string& where, Record& record, Member member) {
   auto& value = record.*member;
   using Value = std::remove_cvref_t<decltype(value)>;
-  if constexpr (std::is_same_v<Value, detail::CopyDims>) {
+  if constexpr (std::is_same_v<Value, CopyDims>) {
     read_dims(json, where, record);
   } else if constexpr (std::is_same_v<Value, OffsetList>) {
     std::vector<std::int64_t> offsets;
     for (const Json& offset : array(json, where)) offsets.push_back(integer<std::int64_t>(offset, where));
     value = OffsetList(offsets);
-  } else if constexpr (std::is_same_v<Value, std::string>) {
+  } else if constexpr (detail::kIsText<Value>) {
     value = text(json, where);
   } else if constexpr (std::is_enum_v<Value>) {
     try {
@@ -228,6 +231,7 @@ Plan plan_from_json(std::string_view json) {
       fail(key, "unknown field");
     }
   }
+  share(plan);
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// Plans without lists, for engines that have none.
+// Plans without lists, for engines that have none, and with what is equal in memory once.
 #pragma once
 
 #include "tasuki/plan.hpp"
@@ -10,5 +10,8 @@ bool has_lists(const Plan& plan);
 
 /// The same plan, in which every step of a copy with lists is a copy of its own.
 Plan without_lists(const Plan& plan);
+
+/// Copies that have equal dimensions share them, and keep no others; buffers of one name share it.
+void share(Plan& plan);
 
 }  // namespace tasuki

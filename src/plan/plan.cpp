@@ -61,19 +61,22 @@ std::string_view to_string(Purpose purpose) {
 }
 
 std::string Buffer::label() const {
-  return purpose == Purpose::user ? name : fmt::format("{}.{}<{}", to_string(purpose), link, writer);
+  return purpose == Purpose::user ? std::string(name) : fmt::format("{}.{}<{}", to_string(purpose), link, writer);
 }
 
 std::int64_t Plan::memory() const {
   std::int64_t total = array_bytes(paths) + array_bytes(buffers) + array_bytes(copies) + array_bytes(loops) +
                        array_bytes(commands) + array_bytes(deps) + array_bytes(expects);
   total += static_cast<std::int64_t>(operation.size());
-  std::set<const void*> counted;  // copies share lists
-  for (const StridedCopy& copy : copies)
+  std::set<const void*> counted;  // copies share dimensions and lists, buffers share names
+  for (const StridedCopy& copy : copies) {
+    if (counted.insert(copy.dims.identity()).second) total += copy.dims.bytes();
     for (const OffsetList* list : {&copy.src_list, &copy.dst_list})
       if (!list->empty() && counted.insert(list->identity()).second) total += list->bytes();
+  }
   for (const auto& path : paths) total += static_cast<std::int64_t>(path.size());
-  for (const auto& buffer : buffers) total += static_cast<std::int64_t>(buffer.name.size());
+  for (const auto& buffer : buffers)
+    if (counted.insert(buffer.name.identity()).second) total += buffer.name.bytes();
   return total;
 }
 

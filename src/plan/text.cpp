@@ -8,6 +8,7 @@
 
 #include "plan/fields.hpp"
 #include "plan/label.hpp"
+#include "plan/lists.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
 
@@ -36,7 +37,7 @@ template <class Record, class Member>
 std::string shown(const Record& record, Member member) {
   const auto& value = record.*member;
   using Value = std::remove_cvref_t<decltype(value)>;
-  if constexpr (std::is_same_v<Value, detail::CopyDims>) {
+  if constexpr (std::is_same_v<Value, CopyDims>) {
     std::string out;
     for (std::int32_t d = 0; d < record.ndims; ++d) {
       out += fmt::format("{}{}:{}:{}", d ? "," : "", value[d].count, value[d].src_stride, value[d].dst_stride);
@@ -46,8 +47,8 @@ std::string shown(const Record& record, Member member) {
     std::string out;
     for (std::int64_t i = 0; i < value.size(); ++i) out += fmt::format("{}{}", i > 0 ? "," : "", value[i]);
     return out;
-  } else if constexpr (std::is_same_v<Value, std::string>) {
-    return quoted(value);
+  } else if constexpr (detail::kIsText<Value>) {
+    return quoted(std::string(value));
   } else if constexpr (std::is_enum_v<Value>) {
     return std::string(to_string(value));
   } else if constexpr (std::is_same_v<Value, bool>) {
@@ -171,12 +172,12 @@ template <class Record, class Member>
 void read_value(const Token& word, Record& record, Member member) {
   auto& value = record.*member;
   using Value = std::remove_cvref_t<decltype(value)>;
-  if (word.quoted != std::is_same_v<Value, std::string>) {
+  if (word.quoted != detail::kIsText<Value>) {
     throw Error(fmt::format("'{}' should {}be quoted", word.text, word.quoted ? "not " : ""));
   }
-  if constexpr (std::is_same_v<Value, std::string>) {
+  if constexpr (detail::kIsText<Value>) {
     value = word.text;
-  } else if constexpr (std::is_same_v<Value, detail::CopyDims>) {
+  } else if constexpr (std::is_same_v<Value, CopyDims>) {
     read_dims(word.text, record);
   } else if constexpr (std::is_same_v<Value, OffsetList>) {
     std::vector<std::int64_t> offsets;
@@ -289,6 +290,7 @@ Plan plan_from_text(std::string_view text) {
         read_header(words, plan);
         started = true;
       } else if (words.size() == 1 && words[0].text == "end") {
+        share(plan);
         return plan;
       } else if (!words.empty()) {
         read_line(words, plan);

@@ -138,7 +138,7 @@ class Pricing {
       case Verb::signal:
       case Verb::wait: {
         const Buffer& b = plan.buffers[static_cast<std::size_t>(c.verb == Verb::signal ? c.dst : c.src)];
-        work.matched_by = number(counters_, std::tuple(b.rank, b.purpose, b.link, b.writer, b.name));
+        work.matched_by = number(counters_, std::tuple(b.rank, b.purpose, b.link, b.writer, std::string(b.name)));
         work.per_epoch = b.per_epoch;
         if (c.verb == Verb::signal && !only_permits(b.purpose)) {
           work.latency = latency(plan.rank, b.rank, path);

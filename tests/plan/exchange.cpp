@@ -61,6 +61,29 @@ ExchangeShape far_neighbours(int ranks, int peers) {
   return shape;
 }
 
+// Cells that follow no rule, for 26 peers.
+ExchangeShape scattered_neighbours(std::int64_t cells) {
+  constexpr int kRanks = 27;
+  ExchangeShape shape;
+  shape.fields = {Cells::of(DType::f64, -1)};
+  shape.entries.resize(kRanks);
+  std::mt19937 random(5);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    Numbers owned(5000), ghosts(2000);
+    std::iota(owned.begin(), owned.end(), 0);
+    std::iota(ghosts.begin(), ghosts.end(), 5000);
+    for (Numbers* list : {&owned, &ghosts}) std::shuffle(list->begin(), list->end(), random);
+    const auto next = [&](Numbers& from) {
+      const Numbers taken(from.end() - cells, from.end());
+      from.resize(from.size() - taken.size());
+      return taken;
+    };
+    for (int peer = 0; peer < kRanks; ++peer)
+      if (peer != rank) shape.entries[static_cast<std::size_t>(rank)].push_back({peer, next(owned), next(ghosts)});
+  }
+  return shape;
+}
+
 std::string said(const ExchangeShape& shape) {
   try {
     (void)plan(Machine::uniform(static_cast<int>(shape.entries.size()), 2, 2), shape);
@@ -110,6 +133,17 @@ TEST_CASE("an exchange of 1000 ranks with 26 peers each is small, sound by neigh
   INFO(report.text());
   CHECK(report.ok());
   CHECK(planned.predict().seconds > 0);
+}
+
+TEST_CASE("plans of scattered cells for 26 peers each are small, too") {
+  for (const int island : {1, 4}) {
+    CAPTURE(island);
+    const auto plans = plan(Machine::uniform(27, island, island), scattered_neighbours(16)).plans();
+    for (const Plan& one : plans) CHECK(one.memory() <= 24 << 10);
+    const VerifyReport report = verify(plans);
+    INFO(report.text());
+    CHECK(report.ok());
+  }
 }
 
 TEST_CASE("plans of scattered cells take no more memory than three times the lists of cells") {

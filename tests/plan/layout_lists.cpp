@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -204,6 +205,60 @@ TEST_CASE("offsets of lists take 32 bits where they fit, and copies share them")
   numbers = {1, 2, 3};
   select_copy(copy)(copy, reinterpret_cast<const std::byte*>(numbers.data()), to.data());
   CHECK(reinterpret_cast<const std::int64_t*>(to.data())[1] == 3);
+}
+
+TEST_CASE("copies share their dimensions until one of them is changed") {
+  const std::array<CopyDim, 2> two{CopyDim{3, 100, 8}, CopyDim{4, 8, 24}};
+  const CopyDims dims(two);
+  CHECK(dims.kept() == 2);
+  CHECK(dims[1] == two[1]);
+  CHECK(dims[2] == CopyDim{});
+  CHECK(dims[kMaxDims - 1] == CopyDim{});
+  CopyDims other = dims;
+  CHECK(other.identity() == dims.identity());
+  other[2].count = 5;
+  CHECK(other.identity() != dims.identity());
+  CHECK(dims[2].count == 1);
+  CHECK_FALSE(other == dims);
+  other[2].count = 1;
+  CHECK(other == dims);  // whatever it keeps
+  const CopyDim* const at = &std::as_const(other)[0];
+  other[0].count = 9;  // nobody else has them
+  CHECK(&std::as_const(other)[0] == at);
+  CHECK(dims[0] == two[0]);
+  CHECK(CopyDims().identity() == nullptr);
+  CHECK(CopyDims() == CopyDims(std::array<CopyDim, 1>{}));
+}
+
+TEST_CASE("a plan has equal dimensions and names once, however it came to be") {
+  Plan plan;
+  plan.operation = "alike";
+  plan.paths = {"self"};
+  for (int i = 0; i < 40; ++i) {
+    StridedCopy copy;
+    copy.src_offset = 1000 * i;
+    copy.block = 8;
+    copy.ndims = 2;
+    copy.dims[0] = {3, 80, 80};
+    copy.dims[1] = {2, 16, 16 + i % 2};
+    plan.copies.push_back(copy);
+    Buffer buffer;
+    buffer.name = "a name longer than a pointer";
+    buffer.rank = i;
+    plan.buffers.push_back(buffer);
+  }
+  for (const Plan& read : {plan_from_text(to_text(plan)), plan_from_json(to_json(plan))}) {
+    CHECK(read == plan);
+    std::set<const void*> dims, names;
+    for (const StridedCopy& copy : read.copies) {
+      CHECK(copy.dims.kept() == 2);
+      dims.insert(copy.dims.identity());
+    }
+    for (const Buffer& buffer : read.buffers) names.insert(buffer.name.identity());
+    CHECK(dims.size() == 2);
+    CHECK(names.size() == 1);
+    CHECK(read.memory() < plan.memory() / 3);
+  }
 }
 
 TEST_CASE("plans keep lists in their written forms, count them once, and say what is wrong with them") {
