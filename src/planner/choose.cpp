@@ -94,8 +94,7 @@ void drop_guesses(const Machine& machine, const Problem& problem, const Move& mo
   for (std::size_t p = 0; p < offers.size(); ++p) {
     if (!offers[p].usable) continue;
     const bool worse = any_known ? !known(p) : any_on_links && !on_links(p);
-    if (worse && !names(problem.wanted, all_paths()[p]))
-      offers[p] = Offer::no("its price is not known");
+    if (worse && !names(problem.wanted, all_paths()[p])) offers[p] = Offer::no("its price is not known");
   }
 }
 

@@ -80,7 +80,8 @@ int xacc_clear(int op, int count, const xmp_variable variables[], xmp_desc_t on,
 int xacc_reflect_beside(int count, const xmp_desc_t arrays[], const xmp_reflect_options* options);
 int xacc_reflect_do_beside(int count, const xmp_desc_t arrays[]);
 int xacc_join(void);
-/* Whether reflects of this rank that have something to send or receive run beside, and xacc_join has yet to come. Local. */
+/* Whether reflects of this rank that have something to send or receive run beside, and xacc_join has yet to come.
+ * Local. */
 int xacc_under_way(void);
 /* Waits for the default stream and all queues. Local. Fails as communication does that failed there. */
 int xacc_settle(void);
