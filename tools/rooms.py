@@ -29,6 +29,7 @@ PURE_HEADERS = {
     "distribution",
     "dtype",
     "error",
+    "held",
     "layout",
     "machine",
     "plan",
