@@ -13,11 +13,12 @@
 namespace tasuki {
 namespace {
 
-constexpr double kLookInterval = 2e-3;  // seconds between looks at the other ranks
-constexpr double kLookShare = 20;       // looks take at most 1/20 of the time; with many ranks one look takes longer
-constexpr double kGrace = 0.3;          // seconds in which data that a failed rank has sent may still arrive
-constexpr double kFewestTests = 10;     // unsuccessful tests before the deadline can pass
-constexpr unsigned kTurnsPerDrive = 4;  // yields between two calls that drive the other operations
+constexpr double kLookInterval = 2e-3;     // seconds between looks at the other ranks
+constexpr double kLookShare = 20;          // looks take at most 1/20 of the time; with many ranks one look takes longer
+constexpr double kGrace = 0.3;             // seconds in which data that a failed rank has sent may still arrive
+constexpr double kFewestTests = 10;        // unsuccessful tests before the deadline can pass
+constexpr unsigned kTurnsPerDrive = 4;     // yields between two calls that drive the other operations
+constexpr double kNothingBetween = 20e-6;  // seconds between two tests in which a caller does nothing else
 
 WaitHooks hooks;
 
@@ -96,9 +97,11 @@ bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_
     epoch_ = epoch;
     waited_ = 0;
     last_ = time;
+    left_ = 0;
     next_look_ = time + kLookInterval;
     why_.clear();
   }
+  if (time - left_ < kNothingBetween) sched_yield();
   waited_ += std::min(time - last_, runtime.deadline / kFewestTests);
   last_ = time;
   Progress::drive();
@@ -107,6 +110,7 @@ bool TestWatch::go_on(Runtime& runtime, std::span<const int> needs, std::uint64_
     next_look_ = time + std::max(kLookInterval, kLookShare * (WaitClock::now() - time));
     end_ = time + kGrace;
   }
+  left_ = WaitClock::now();
   return waited_ < runtime.deadline && (why_.empty() || time < end_);
 }
 

@@ -76,7 +76,9 @@ class SlowWait {
 class TestWatch {
  public:
   /// Called after a test of this epoch that found it incomplete. Drives the active operations, checks the clock, and
-  /// now and then the ranks in `needs`. False once a wait would have given up: then test once more, and call `fail`.
+  /// now and then the ranks in `needs`. Yields the core if nothing came between two tests: what they wait for may be
+  /// done by a thread of this process that has none. False once a wait would have given up: then test once more, and
+  /// call `fail`.
   bool go_on(Runtime& runtime, std::span<const int> needs, std::uint64_t epoch, std::uint64_t operation);
   /// Marks this rank as having given up and throws.
   [[noreturn]] void fail(Runtime& runtime, const std::string& what) const;
@@ -84,6 +86,7 @@ class TestWatch {
  private:
   std::uint64_t epoch_ = 0;
   double last_ = 0;    // time of the last call of `go_on`
+  double left_ = 0;    // time of its end
   double waited_ = 0;  // seconds that count towards the deadline
   double next_look_ = 0;
   double end_ = 0;  // time to give up, set when a rank was found to have failed
