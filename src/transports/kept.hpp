@@ -1,8 +1,8 @@
 // Communicators that no context uses any more, kept for later contexts of the same ranks.
 //
-// They are never destroyed: CUDA frees memory only when all kernels have ended, and until then lets no thread of the
-// process launch anything. An epoch of several launches would hang: its first kernel waits for a message whose copy the
-// other rank has yet to launch, and cannot.
+// They are never destroyed, because that frees memory. CUDA frees memory only when all kernels have ended, and until
+// then lets no thread of the process launch anything. So an epoch of several launches could hang: its first kernel
+// waits for a message whose copy the other rank has yet to launch, and cannot.
 #pragma once
 
 #include <algorithm>
@@ -48,6 +48,7 @@ class Kept {
       for (const auto& part : parts_) ids += part.id;
       return ids;
     }
+    /// The part with this id, which must be among those that are offered.
     KeptPart<Handle> take(std::string_view id) {
       const auto found = std::find_if(parts_.begin(), parts_.end(), [&](const auto& part) { return part.id == id; });
       KeptPart<Handle> taken = std::move(*found);

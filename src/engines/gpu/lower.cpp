@@ -172,8 +172,8 @@ class Lowering {
     out_.cooperative = out_.cooperative || (waits && lane.most > 1);
   }
 
-  // What follows a message of the stream in it needs no word of its end, which no kernel gives. Before the messages
-  // nothing can follow one of them.
+  // A step of the kernel after the messages need not wait for the end of one: it comes later in the stream. Nor could
+  // it, because no kernel gives such an end. A step of the kernel before the messages must not wait for one at all.
   void leave_streams_order(GpuLane& lane) const {
     for (LaneStep& step : lane.steps) {
       const auto i = static_cast<std::size_t>(step.command);
@@ -184,8 +184,8 @@ class Lowering {
       if (!of_stream) continue;
       if (lanes_.part_of(lane, i) != kPartUnpack)
         throw Error(
-            fmt::format("rank {}: {}: command #{} follows a message of the stream and comes before it (a defect "
-                        "in Tasuki)",
+            fmt::format("rank {}: {}: command #{} must wait for a message that the stream sends after it (a "
+                        "defect in Tasuki)",
                         plan_.rank, plan_.operation, i));
       step.after = -1;
     }
