@@ -36,7 +36,10 @@ def is_open_mpi(launcher: str) -> bool:
 def launch(launcher: str, ranks: int, program: list[str], recover: bool = False) -> tuple[list[str], dict[str, str]]:
     """The command line and the environment. With `recover` a killed rank does not take the others with it."""
     environment = dict(os.environ)
+    command = [launcher]
     if is_open_mpi(launcher):
+        # Open MPI 5 does not start where a launcher with its process number was killed once: its files are still there.
+        command = ["sh", "-c", 'rm -f "${TMPDIR:-/tmp}/ompi.$$/"pmix.*.tool*; exec "$0" "$@"', launcher]
         # More ranks than cores is normal in tests, and ranks bound to one core each would then share it.
         flags = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
         if recover:
@@ -48,7 +51,7 @@ def launch(launcher: str, ranks: int, program: list[str], recover: bool = False)
         environment.setdefault("OMPI_MCA_btl", "^ofi")
     else:
         flags = ["-disable-auto-cleanup"] if recover else []
-    return [launcher, *flags, "-n", str(ranks), *program], environment
+    return [*command, *flags, "-n", str(ranks), *program], environment
 
 
 def launcher_of(program: str, checkout: Path | None = None) -> str:

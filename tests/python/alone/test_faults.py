@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
 
 HALO = """
 import os, sys, threading, time
@@ -344,3 +350,15 @@ def test_the_end(start):
 
     with ThreadPoolExecutor(4) as pool:  # most of their time is waiting for the launcher
         assert not sum(pool.map(attempt, cases), [])
+
+
+def test_a_launcher_starts_where_one_with_its_number_was_killed(tmp_path, monkeypatch):
+    """A launcher that is killed leaves files under its process number, which Open MPI 5 gave up at when it came again."""
+    for number in range(os.getpid(), os.getpid() + 300):
+        session = tmp_path / f"ompi.{number}"
+        session.mkdir()
+        (session / f"pmix.{os.uname().nodename}.tool").write_text("of a launcher that is gone")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    command = [sys.executable, ROOT / "tools" / "mpirun.py", "--mpiexec", os.environ["TASUKI_MPIEXEC"], "-n", "2"]
+    run = subprocess.run([*command, "echo", "here"], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "here\nhere\n"), run.stderr
