@@ -28,10 +28,12 @@ def case(*values, broad):
         case("peeled_square", 3, broad=False),
         case("overlapped_round", 3, broad=False),
         case("reduced_square", 3, broad=False),
+        case("tall_square", 2, broad=False),
         *[case("nests_square", n, broad=True) for n in (1, 2, 5)],
         *[case("peeled_square", n, broad=True) for n in (1, 2, 5)],
         *[case("overlapped_round", n, broad=True) for n in (1, 2, 5)],
         *[case("reduced_square", n, broad=True) for n in (1, 2, 5)],
+        *[case("tall_square", n, broad=True) for n in (1, 3, 5)],
         *[case("data_round", n, broad=True) for n in (1, 2, 3, 5)],
     ],
 )
