@@ -183,6 +183,7 @@ def main() -> int:
         check("ruff", [BIN / "ruff", "check", "--quiet", *python]),
         check("ruff format", [BIN / "ruff", "format", "--check", "--quiet", "--diff", *python]),
         check("rooms", [sys.executable, "tools/rooms.py"]),
+        check("one definition", [sys.executable, "tools/one_definition.py"]),
         check("tables", [sys.executable, "tools/tables.py", "--check"]),
         tidy(arguments.build.resolve(), arguments.files, arguments.all),
     ]

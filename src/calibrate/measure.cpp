@@ -168,11 +168,11 @@ std::optional<Times> Measuring::told_by_root(const std::string& what, int partne
 
 // Between rank 0 and `partner`, which call it both.
 Times Measuring::measure_between(const Path& path, int partner) const {
-  const Ways ways(context_, path, 0, partner, from_.get(), to_.get());
+  const PathTimer timer(context_, path, 0, partner, from_.get(), to_.get());
   Times t;
-  t.one_way = seconds_for([&](const Layout& layout) { return ways.there_and_back(layout); }, on_gpu());
-  t.after = ways.one_after_another(Layout::bytes(8));
-  if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return ways.both(layout); }, on_gpu());
+  t.one_way = seconds_for([&](const Layout& layout) { return timer.there_and_back(layout); }, on_gpu());
+  t.after = timer.one_after_another(Layout::bytes(8));
+  if (partner != 0) t.both_ways = seconds_for([&](const Layout& layout) { return timer.both(layout); }, on_gpu());
   return t;
 }
 

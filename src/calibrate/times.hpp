@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "calibrate/ways.hpp"
+#include "calibrate/path_timer.hpp"
 #include "tasuki/layout.hpp"
 
 namespace tasuki {

@@ -1,4 +1,4 @@
-// Ways: one path between two ranks while it is measured.
+// PathTimer: one path between two ranks while it is measured.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ constexpr std::int64_t kStride = 528;
 constexpr std::int64_t kStrideOnGpu = 512;
 
 /// Called by both ranks alike, with operations of their own between them.
-class Ways {
+class PathTimer {
  public:
-  Ways(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to);
+  PathTimer(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to);
 
   /// Seconds of one transfer. What has arrived is sent back from the memory that it arrived in, so that the bytes
   /// really change caches, as they do in programs. A rank alone copies between two blocks of memory.

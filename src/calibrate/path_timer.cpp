@@ -1,5 +1,5 @@
-// Ways: see ways.hpp.
-#include "calibrate/ways.hpp"
+// PathTimer: see path_timer.hpp.
+#include "calibrate/path_timer.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -36,33 +36,33 @@ double least(int batches, int rounds, const Once& once, const Finish& finish) {
 
 }  // namespace
 
-Ways::Ways(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to)
+PathTimer::PathTimer(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to)
     : context_(context), on_gpu_(path.memory == Memory::device), a_(a), b_(b), from_(from), to_(to) {
   options_.path = a == b ? "auto" : path.name;  // what stays on a rank cannot be forced
   options_.correct = false;
   if (!on_gpu_) options_.engine = "inline";
 }
 
-double Ways::there_and_back(const Layout& layout) const {
+double PathTimer::there_and_back(const Layout& layout) const {
   std::byte* at = a_ == b_ ? to_ : from_;
   Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
   Transfer back(context_, {b_, at, layout}, {a_, from_, layout}, options_);
   return time(layout, {&there, &back}) / 2;
 }
 
-double Ways::one_after_another(const Layout& layout) const {
+double PathTimer::one_after_another(const Layout& layout) const {
   std::byte* at = a_ == b_ ? to_ : from_;
   Transfer there(context_, {a_, from_, layout}, {b_, at, layout}, options_);
   return time(layout, {&there});
 }
 
-double Ways::both(const Layout& layout) const {
+double PathTimer::both(const Layout& layout) const {
   BothWays there(context_, a_, b_, from_, to_, layout, options_);
   BothWays back(context_, a_, b_, to_, from_, layout, options_);
   return time(layout, {&there, &back}) / 2;
 }
 
-double Ways::time(const Layout& layout, std::initializer_list<Operation*> operations) const {
+double PathTimer::time(const Layout& layout, std::initializer_list<Operation*> operations) const {
   try {
     return time_until_it_fails(layout, operations);
   } catch (const std::exception& error) {
@@ -73,7 +73,7 @@ double Ways::time(const Layout& layout, std::initializer_list<Operation*> operat
 
 // Both ranks must do equally many rounds, so their number is fixed. On hosts there are many short batches, so that some
 // of them fall between disturbances; on GPUs a batch is long compared with the time in which the host notices its end.
-double Ways::time_until_it_fails(const Layout& layout, std::initializer_list<Operation*> operations) const {
+double PathTimer::time_until_it_fails(const Layout& layout, std::initializer_list<Operation*> operations) const {
   const bool word = layout.size() < 1024;
   if (on_gpu_) return time_on_gpu(word ? 20 : layout.size() <= kLargeOnGpu ? 4 : 1, operations);
   const auto once = [&] {
@@ -88,7 +88,7 @@ double Ways::time_until_it_fails(const Layout& layout, std::initializer_list<Ope
 
 // Replayed as a graph, as a solver's iterations are. Launched one by one, short transfers would take as long as the
 // launches.
-double Ways::time_on_gpu(int launches, std::initializer_list<Operation*> operations) const {
+double PathTimer::time_on_gpu(int launches, std::initializer_list<Operation*> operations) const {
   Fork fork;
   const Stream stream = fork.branch(nullptr);
   const auto several = [&] {
