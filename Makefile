@@ -25,7 +25,7 @@ with_gpu_programs = ! grep -qs '^TASUKI_GPU_PROGRAMS:BOOL=OFF' $(BUILD)/CMakeCac
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build install uninstall himeno laplace test test-directives test-packages build-mpich-tests test-mpich sanitize sanitize-kernels bench gpu bench-gpu docs lint clean
+.PHONY: help setup configure build install uninstall himeno laplace test test-directives test-packages build-mpich-tests test-mpich sanitize build-sanitized-kernels sanitize-kernels bench gpu bench-gpu docs lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -105,13 +105,15 @@ asan = $(configure) --preset asan -DTASUKI_UNITY=ON -DTASUKI_FORTRAN=OFF -DTASUK
 tsan = $(PYTHON) tools/setup.py --mpi mpich && $(configure) --preset tsan -DTASUKI_UNITY=ON -DTASUKI_MPI=mpich -DTASUKI_FORTRAN=OFF \
     -DTASUKI_PYTHON=OFF
 
-sanitize-kernels: setup ## kernels that communicate, as threads, under the address, undefined-behaviour and thread sanitizers
+build-sanitized-kernels: setup
 	@$(asan)
 	@$(compile) build-asan --target kernel_tests kernel_thread_tests
-	@$(ctest) --parallel 2 --test-dir build-asan --tests-regex '^kernel_([1-4]|8|patient_3|threads_.*)$$'
-	@$(cases) build-asan asan
 	@$(tsan)
 	@$(compile) build-tsan --target kernel_tests kernel_thread_tests
+
+sanitize-kernels: build-sanitized-kernels ## kernels that communicate, as threads, under the address, undefined-behaviour and thread sanitizers
+	@$(ctest) --parallel 2 --test-dir build-asan --tests-regex '^kernel_([1-4]|8|patient_3|threads_.*)$$'
+	@$(cases) build-asan asan
 	@$(ctest) --parallel 2 --test-dir build-tsan --tests-regex '^kernel_(threads_.*|by_host_2)$$'
 	@$(cases) build-tsan tsan
 
