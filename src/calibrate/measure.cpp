@@ -71,12 +71,19 @@ std::string date_now() {
                      utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
-// The paths for one kind of memory that have no price yet, while they are measured. All functions are collective.
+// Whether the path, for this kind of memory, has no price yet, or a doubtful one, and some rank to be measured with.
+bool lacks_price(const Context& context, const Path& path, Memory memory) {
+  const Runtime& runtime = runtime_of(context);
+  const bool known = runtime.machine().cost(path.name).measured && !runtime.doubtful.contains(path.name);
+  return path.memory == memory && !known && partner_for(context, path) >= 0;
+}
+
+// The paths for one kind of memory that lack a price, while they are measured. It looks at the machine's load as soon
+// as it is made, which takes longer than making an operation: it is made only if there are such paths. All functions
+// are collective.
 class Measuring {
  public:
   Measuring(const Context& context, Memory memory);
-  /// None: all have prices.
-  bool any() const { return !paths_.empty(); }
   void run();
   void tell(Profile& found) const;  ///< the constants
   Provenance provenance() const;
@@ -131,9 +138,8 @@ class Measuring {
 
 Measuring::Measuring(const Context& context, Memory memory) : context_(context), memory_(memory) {
   for (const Path& path : all_paths()) {
+    if (!lacks_price(context, path, memory)) continue;
     const int partner = partner_for(context, path);
-    const bool known = runtime().machine().cost(path.name).measured && !runtime().doubtful.contains(path.name);
-    if (path.memory != memory || known || partner < 0) continue;
     paths_.push_back({&path, partner});
     if (plain_with(partner)) plain_.try_emplace(partner);
   }
@@ -390,8 +396,9 @@ void calibrate(const Context& context) {
   std::vector<Provenance> newer;
   std::vector<Memory> replaced;
   for (const Memory memory : {Memory::host, Memory::device}) {
+    const auto lacks = [&](const Path& path) { return lacks_price(context, path, memory); };
+    if (std::ranges::none_of(all_paths(), lacks)) continue;
     Measuring measuring(context, memory);
-    if (!measuring.any()) continue;
     measuring.run();
     measuring.tell(found);
     Provenance provenance = measuring.provenance();

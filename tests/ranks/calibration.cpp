@@ -40,6 +40,16 @@ class NoMoreFiles {
   void (*before_signal_)(int) = nullptr;
 };
 
+/// How often this thread has read from a file, with what this function read when it was called before.
+long reads() {
+  std::ifstream in("/proc/thread-self/io");
+  std::string key;
+  long count = -1;
+  while (in >> key >> count)
+    if (key == "syscr:") return count;
+  return -1;
+}
+
 }  // namespace
 
 TEST_CASE("a rank that gets no memory to measure in is named on all ranks, and they can measure later") {
@@ -100,7 +110,12 @@ TEST_CASE("a profile says when, where and beside what it was measured, and how c
   }
   {
     const Context ctx(MPI_COMM_WORLD);  // which reads it
+    const long before_asking = reads();
+    const long before_making = reads();
+    REQUIRE(before_making > before_asking);
     CHECK(machine_of(ctx).source.find("measured 20") == 0);
+    // Where nothing is measured nobody looks at the machine's load, which takes longer than making an operation.
+    CHECK(reads() - before_making == before_making - before_asking);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) {
