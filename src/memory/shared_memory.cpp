@@ -32,10 +32,12 @@ namespace tasuki {
 namespace {
 
 constexpr std::int64_t kSlab = 1 << 20;
-constexpr std::int64_t kLargestSlabBlock = kSlab / 4;  // a larger block is a region of its own
-constexpr std::int64_t kPaged = 64 << 10;              // from this size on blocks are aligned to pages
-constexpr std::int64_t kLine = 64;                     // alignment of smaller blocks, and the size of the smallest
-constexpr std::int64_t kLedgerStep = 64 << 10;         // the ledger grows by so many bytes
+constexpr std::int64_t kLargestSlabBlock = kSlab / 4;  // a larger block is a region of its own ...
+// ... unless it may have what an earlier one left, and a slab has room. Its pages are there already, here and at peers.
+constexpr std::int64_t kLargestSlabScratch = kSlab / 8 * 5;
+constexpr std::int64_t kPaged = 64 << 10;       // from this size on blocks are aligned to pages
+constexpr std::int64_t kLine = 64;              // alignment of smaller blocks, and the size of the smallest
+constexpr std::int64_t kLedgerStep = 64 << 10;  // the ledger grows by so many bytes
 // Released bytes from which on a release looks for what can be freed, and does not leave that to the next allocation.
 // Not each: a peer may be about to map what it was told of.
 constexpr std::int64_t kUnlooked = 16 << 20;
@@ -113,7 +115,7 @@ struct SharedMemory::Impl {
 
   Impl(int own, int all) : rank(own), ranks(all) { space.take(SharedFile::kRegions, 1); }
   std::shared_ptr<std::byte> allocate(const std::shared_ptr<Impl>& self, std::int64_t asked, bool zeros);
-  Region& region_for(std::int64_t bytes, std::int64_t alignment, std::int64_t asked);
+  Region& region_for(std::int64_t bytes, std::int64_t alignment, bool zeros, std::int64_t asked);
   Region& add_region(std::int64_t bytes, bool slab, std::int64_t asked);
   std::string obtain(std::int64_t begin, std::int64_t bytes);
   void drop(SpareRegion& spare);
@@ -141,7 +143,7 @@ std::shared_ptr<std::byte> SharedMemory::Impl::allocate(const std::shared_ptr<Im
   block.entry = take_entry(asked);
   std::byte* begin = nullptr;
   try {
-    Region& home = region_for(bytes, alignment, asked);
+    Region& home = region_for(bytes, alignment, zeros, asked);
     block.region = home.begin;
     block.offset = home.gaps.take(bytes, alignment);
     ++home.blocks;
@@ -160,11 +162,13 @@ void SharedMemory::Impl::fail(std::int64_t asked, const std::string& why) const 
                           asked < 0 ? fmt::format("{} bytes", asked) : describe_bytes(asked), why));
 }
 
-Region& SharedMemory::Impl::region_for(std::int64_t bytes, std::int64_t alignment, std::int64_t asked) {
-  if (bytes > kLargestSlabBlock) return add_region((bytes + page - 1) / page * page, false, asked);
-  for (auto& [begin, region] : regions)
-    if (region.slab && region.gaps.fits(bytes, alignment)) return region;
-  return add_region(kSlab, true, asked);
+Region& SharedMemory::Impl::region_for(std::int64_t bytes, std::int64_t alignment, bool zeros, std::int64_t asked) {
+  const bool needs_slab = bytes <= kLargestSlabBlock;
+  if (needs_slab || (!zeros && bytes <= kLargestSlabScratch)) {
+    for (auto& [begin, region] : regions)
+      if (region.slab && region.gaps.fits(bytes, alignment)) return region;
+  }
+  return needs_slab ? add_region(kSlab, true, asked) : add_region((bytes + page - 1) / page * page, false, asked);
 }
 
 // Memory for a range of the file. Where there is too little, spares go back to the system.

@@ -90,6 +90,32 @@ TEST_CASE("a large block gets the memory of an earlier one, as zeros unless nobo
   CHECK((second.get()[kBytes / 2] == std::byte{0}));
 }
 
+TEST_CASE("scratch gets what room a slab has, whose pages are there, before it gets new memory") {
+  SharedMemory memory(0, 1);
+  constexpr std::int64_t kBytes = (512 << 10) + 64;  // a ring of 16 epochs and a counter
+  {
+    const auto scratch = memory.allocate(kBytes, /*zeros=*/false);
+    CHECK(memory.regions() == 1);
+    std::memset(scratch.get(), 7, kBytes);
+    const auto small = memory.allocate(64);
+    CHECK(memory.regions() == 1);
+    const auto second = memory.allocate(kBytes, /*zeros=*/false);
+    CHECK(memory.regions() == 2);
+    const auto with_zeros = memory.allocate(kBytes);
+    CHECK(memory.regions() == 3);
+    std::memset(second.get(), 8, kBytes);
+    CHECK((scratch.get()[kBytes - 1] == std::byte{7}));
+    CHECK((small.get()[0] == std::byte{0}));
+  }
+  bool clean = true;
+  std::vector<std::shared_ptr<std::byte>> blocks;
+  for (int i = 0; i < 4; ++i) {
+    blocks.push_back(memory.allocate(200 << 10));
+    for (std::int64_t at = 0; at < (200 << 10); ++at) clean = clean && blocks.back().get()[at] == std::byte{0};
+  }
+  CHECK(clean);
+}
+
 TEST_CASE("what is left is looked at again by who wants much of it") {
   const MemoryLeft now = memory_left();
   const MemoryLeft little = memory_left_for(4096);
