@@ -22,6 +22,7 @@
 #include "session/process.hpp"
 #include "session/trace.hpp"
 #include "session/variables.hpp"
+#include "support/own_code.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -101,6 +102,7 @@ RuntimePart::RuntimePart(Make make) {
 Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
   if (!communicator_->threads() && owns_mpi) session.ours = true;
+  map_own_code();
   find_ranks();
   Agreement agreement(*this, "Context");
   try {

@@ -4,11 +4,13 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -36,7 +38,35 @@ struct Counted : Progressing {
   int ends_after = 0;
 };
 
+struct Mapping {
+  long all = 0;     // KiB
+  long mapped = 0;  // KiB that cause no page fault
+};
+
+/// The library's code in this process.
+Mapping library_code() {
+  std::ifstream in("/proc/self/smaps");
+  Mapping code;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.find(" r-xp ") != std::string::npos) inside = line.find("/libtasuki.so") != std::string::npos;
+    if (inside && line.starts_with("Size:")) code.all = std::stol(line.substr(5));
+    if (!inside || !line.starts_with("Rss:")) continue;
+    code.mapped = std::stol(line.substr(4));
+    return code;
+  }
+  return code;
+}
+
 }  // namespace
+
+TEST_CASE("the library's code is mapped once there is a context, so that operations need no page faults for it") {
+  if (madvise(nullptr, 0, 22) != 0) return;  // MADV_POPULATE_READ, which an old system does not know
+  const Context ctx(MPI_COMM_WORLD);
+  const Mapping code = library_code();
+  CHECK(code.all > 0);
+  CHECK(code.mapped == code.all);
+}
 
 TEST_CASE("a context knows its ranks and describes them") {
   int rank = 0;
