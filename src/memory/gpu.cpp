@@ -6,6 +6,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "memory/gpu_driver.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/graph.hpp"
 
@@ -48,18 +49,20 @@ int look_at(dl_phdr_info* library, std::size_t, void* to) {
   return look.driver ? 1 : 0;
 }
 
+// Libraries loaded so far at the last look, which did not find the driver.
+std::atomic<unsigned long long> seen = 0;
+
 // Whether the process has loaded the CUDA driver. This is asked for every argument of every operation, so most answers
 // must take no time: `dlopen` with RTLD_NOLOAD searches the file system, which takes 26 us or more.
 bool driver_is_loaded() {
   static std::atomic<bool> yes = false;
-  static std::atomic<unsigned long long> before = 0;
   if (yes.load(std::memory_order_relaxed)) return true;
-  Look look{before.load(std::memory_order_relaxed)};
+  Look look{seen.load(std::memory_order_relaxed)};
   dl_iterate_phdr(look_at, &look);
   if (look.driver) {
     yes.store(true, std::memory_order_relaxed);
   } else {
-    before.store(look.loaded, std::memory_order_relaxed);
+    seen.store(look.loaded, std::memory_order_relaxed);
   }
   return look.driver;
 }
@@ -76,6 +79,14 @@ Gpu* gpu() {
 
 Gpu* used_gpu() {
   return maker() == nullptr || !driver_is_loaded() ? nullptr : gpu();
+}
+
+void look_for_driver() {
+  if (maker() != nullptr) (void)driver_is_loaded();
+}
+
+unsigned long long libraries_seen() {
+  return seen.load(std::memory_order_relaxed);
 }
 
 Memory memory_of(const void* p) {

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "memory/gpu_driver.hpp"
 #include "session/collective.hpp"
 #include "session/deferred_release.hpp"
 #include "session/gpus.hpp"
@@ -103,6 +104,7 @@ Runtime::Runtime(std::unique_ptr<Communicator> communicator, bool owns_mpi)
     : communicator_(std::move(communicator)), exceptions_at_birth_(std::uncaught_exceptions()) {
   if (!communicator_->threads() && owns_mpi) session.ours = true;
   map_own_code();
+  look_for_driver();  // else the first operation would: 20 us where the process has many libraries
   find_ranks();
   Agreement agreement(*this, "Context");
   try {

@@ -1,7 +1,9 @@
 // Contexts: what they know of the ranks, their life, their waits.
 #include "tasuki/context.hpp"
 
+#include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <link.h>
 #include <mpi.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "error_of.hpp"
+#include "memory/gpu_driver.hpp"
 #include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 
@@ -66,6 +69,23 @@ TEST_CASE("the library's code is mapped once there is a context, so that operati
   const Mapping code = library_code();
   CHECK(code.all > 0);
   CHECK(code.mapped == code.all);
+}
+
+TEST_CASE("a context looks for the CUDA driver, so that operations find no new libraries to look through") {
+  { const Context ctx(MPI_COMM_WORLD); }
+  if (libraries_seen() == 0) return;  // there is the driver, or this build has no CUDA
+  // A small one that nobody else wants.
+  void* const library = dlopen("libBrokenLocale.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  const auto loaded = [](dl_phdr_info* object, std::size_t, void* to) {
+    *static_cast<unsigned long long*>(to) = object->dlpi_adds;
+    return 1;
+  };
+  unsigned long long now = 0;
+  dl_iterate_phdr(loaded, &now);
+  const Context ctx(MPI_COMM_WORLD);
+  CHECK(libraries_seen() >= now);
+  dlclose(library);
 }
 
 TEST_CASE("a context knows its ranks and describes them") {
