@@ -30,7 +30,7 @@ DType pair_type(nb::handle dtype) {
     throw Error(
         fmt::format("elements of type {} are pairs with other gaps than C's; make the type with numpy.dtype(..., "
                     "align=True)",
-                    name_of(dtype)));
+                    dtype_name(dtype)));
   }
   return DType::none;
 }
@@ -153,7 +153,7 @@ DType combined_type(nb::handle dtype, ReduceOp op) {
   throw Error(fmt::format(
       "elements of type {} cannot be combined; give integers, floats, complex numbers or bools of this "
       "processor's byte order, pairs of a value and an index, or structs of numbers with a function of your own",
-      name_of(dtype)));
+      dtype_name(dtype)));
 }
 
 void Asked::combine(const Reading& reading, nb::handle by, const Context& context, const char* operation) {

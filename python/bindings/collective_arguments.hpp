@@ -44,10 +44,6 @@ struct Side {
 /// The blocks of a side: `one` is for all of it, `many` has a layout an entry.
 enum class Blocks : std::uint8_t { one, many };
 
-inline std::string name_of(nb::handle dtype) {
-  return nb::cast<std::string>(nb::str(dtype));
-}
-
 /// The core's type of what is combined. Throws `Error` if nothing of that kind can be.
 DType combined_type(nb::handle dtype, ReduceOp op);
 
@@ -171,7 +167,7 @@ class Reading {
   void settle_type(const Side& side) {
     if (dtype.is_none()) {
       dtype = side.array.dtype;
-      told.type = name_of(dtype);
+      told.type = dtype_name(dtype);
     } else if (!dtype.equal(side.array.dtype)) {
       other_type_ = side.array.dtype;
     }
@@ -181,7 +177,7 @@ class Reading {
   void need_one_type() const {
     if (!other_type_.is_none())
       throw Error(fmt::format("arguments 'source' and 'target' have elements of {} and {}; they must be equal",
-                              name_of(dtype), name_of(other_type_)));
+                              dtype_name(dtype), dtype_name(other_type_)));
   }
 
   const Context& context_;

@@ -29,7 +29,7 @@ HaloField halo_field(nb::handle entry, std::vector<nb::object>& keep) {
 /// Type and shape, which must agree between ranks; nothing for bytes, which may become anything.
 std::string elements_of(const Array& array) {
   if (array.element_bytes == 1) return {};
-  return fmt::format("{} of shape ({})", nb::cast<std::string>(nb::str(array.dtype)), fmt::join(array.shape, ", "));
+  return fmt::format("{} of shape ({})", dtype_name(array.dtype), fmt::join(array.shape, ", "));
 }
 
 /// One side of a transfer as it was given.

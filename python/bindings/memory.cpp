@@ -9,7 +9,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <optional>
 #include <typeinfo>
+#include <utility>
 
 #include "arguments.hpp"
 #include "field.hpp"
@@ -95,6 +97,10 @@ void check_in_place(nb::handle object, nb::handle seen, const std::string& argum
                     argument, kind_of(object)));
 }
 
+[[noreturn]] void complain_of_read_only(const std::string& argument) {
+  throw Error(fmt::format("argument '{}' is read-only, but Tasuki writes into it; give a writable array", argument));
+}
+
 // Arrays of NumPy, and everything that NumPy can look at without a copy.
 Array from_numpy(nb::handle object, const std::string& argument, bool writable) {
   Array array;
@@ -103,12 +109,33 @@ Array from_numpy(nb::handle object, const std::string& argument, bool writable) 
   if (!seen.is(object)) array.seen = std::make_shared<nb::object>(seen);
   const nb::object interface = seen.attr("__array_interface__");
   const nb::object data = interface["data"];
-  if (writable && nb::cast<bool>(data[1]))
-    throw Error(fmt::format("argument '{}' is read-only, but Tasuki writes into it; give a writable array", argument));
+  if (writable && nb::cast<bool>(data[1])) complain_of_read_only(argument);
   array.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(data[0]));
   array.shape = nb::cast<std::vector<std::int64_t>>(seen.attr("shape"));
   array.strides = nb::cast<std::vector<std::int64_t>>(seen.attr("strides"));
   array.dtype = seen.attr("dtype");
+  return array;
+}
+
+// An array of NumPy's own class, which needs no questions: by the buffer protocol, without the elements' format, that
+// some types do not have. Nothing if it refuses that.
+std::optional<Array> from_plain_numpy(nb::handle object, const std::string& argument, bool writable) {
+  static const nb::handle plain = numpy("ndarray").release();  // which lives as long as NumPy
+  if (!object.type().is(plain)) return std::nullopt;
+  Py_buffer view;
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  Array array;
+  array.data = static_cast<std::byte*>(view.buf);
+  const bool read_only = view.readonly != 0;
+  PyBuffer_Release(&view);
+  if (writable && read_only) complain_of_read_only(argument);
+  // The buffer's own strides are none of the array's where a dimension has one entry.
+  array.shape = nb::cast<std::vector<std::int64_t>>(object.attr("shape"));
+  array.strides = nb::cast<std::vector<std::int64_t>>(object.attr("strides"));
+  array.dtype = object.attr("dtype");
   return array;
 }
 
@@ -244,6 +271,16 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return PyBuffer_FillInfo(view, self, data, block->bytes(), 0, flags);
 }
 
+void check_elements(nb::handle dtype, const char* argument) {
+  if (nb::cast<bool>(dtype.attr("hasobject")))
+    throw Error(
+        fmt::format("argument '{}': elements of type {} are Python objects, which mean nothing to another rank; "
+                    "use numbers or a struct of numbers",
+                    argument, shown(dtype)));
+  if (element_bytes(dtype) == 0)
+    throw Error(fmt::format("argument '{}': elements of type {} have no bytes", argument, shown(dtype)));
+}
+
 nb::object shared_array(const ContextHandle& context, const std::vector<std::int64_t>& shape, nb::handle dtype_value) {
   const std::shared_ptr<Owner>& owner = context.owner;
   nb::object dtype;
@@ -318,6 +355,12 @@ void Array::check_unmoved(const std::string& what) const {
 }
 
 Array array_from(nb::handle object, const std::string& argument, bool writable, bool on_gpu_too) {
+  if (std::optional<Array> plain = from_plain_numpy(object, argument, writable)) {
+    plain->object = nb::borrow(object);
+    check_elements(plain->dtype, argument.c_str());
+    plain->element_bytes = element_bytes(plain->dtype);
+    return *std::move(plain);
+  }
   if (writable && nb::hasattr(object, "requires_grad") && nb::object(object.attr("requires_grad")).is(nb::bool_(true)))
     throw Error(
         fmt::format("argument '{}' is a {} that needs a gradient, which would miss what Tasuki writes; use its "
@@ -371,13 +414,7 @@ nb::object dtype_from(nb::handle value, const char* argument) {
     throw Error(fmt::format("argument '{}' is {}, which is no type of NumPy: {}", argument, shown(value),
                             nb::cast<std::string>(nb::str(error.value()))));
   }
-  if (nb::cast<bool>(dtype.attr("hasobject")))
-    throw Error(
-        fmt::format("argument '{}': elements of type {} are Python objects, which mean nothing to another rank; "
-                    "use numbers or a struct of numbers",
-                    argument, shown(dtype)));
-  if (element_bytes(dtype) == 0)
-    throw Error(fmt::format("argument '{}': elements of type {} have no bytes", argument, shown(dtype)));
+  check_elements(dtype, argument);
   return dtype;
 }
 
@@ -385,11 +422,24 @@ std::int64_t element_bytes(nb::handle dtype) {
   return nb::cast<std::int64_t>(dtype.attr("itemsize"));
 }
 
+// NumPy writes it in Python, so the commonest names are made here.
+std::string dtype_name(nb::handle dtype) {
+  constexpr int kOfNumPy = 1;  // what libraries add has 2, other orders of bytes 0
+  if (nb::cast<int>(dtype.attr("isbuiltin")) == kOfNumPy) {
+    const auto kind = nb::cast<std::string>(dtype.attr("kind"));
+    for (const auto& [letter, word] : {std::pair{"i", "int"}, {"u", "uint"}, {"f", "float"}, {"c", "complex"}})
+      if (kind == letter) return fmt::format("{}{}", word, element_bytes(dtype) * 8);
+  }
+  return nb::cast<std::string>(nb::str(dtype));
+}
+
 DType number_type(nb::handle dtype) {
   const auto kind = nb::cast<std::string>(dtype.attr("kind"));
   const std::int64_t bits = element_bytes(dtype) * 8;
   if (!nb::cast<bool>(dtype.attr("isnative"))) return DType::none;
-  if (nb::cast<std::string>(dtype.attr("name")) == "bfloat16") return DType::bf16;
+  // NumPy makes the name in Python, so it is asked for only where it may be this one.
+  const bool other_half = bits == 16 && kind != "i" && kind != "u";
+  if (other_half && nb::cast<std::string>(dtype.attr("name")) == "bfloat16") return DType::bf16;
   const bool known = kind == "i" || kind == "u" || (kind == "f" && bits <= 64) || (kind == "c" && bits <= 128);
   if (!known) return DType::none;
   return dtype_from_string(fmt::format("{}{}", kind, bits));

@@ -49,6 +49,7 @@ void check_gpu(const Array& array, const Context& context, const std::string& ar
 nb::object dtype_from(nb::handle value, const char* argument);
 DType number_type(nb::handle dtype);  ///< `none` for what the core cannot add.
 std::int64_t element_bytes(nb::handle dtype);
+std::string dtype_name(nb::handle dtype);  ///< as `str` writes it
 
 /// Bytes of the core that NumPy arrays look at. The arrays keep it alive, and it keeps the bytes.
 class MemoryBlock : public Member {

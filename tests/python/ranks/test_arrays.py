@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array as stdlib_array
+import sys
 
 import numpy as np
 import pytest
@@ -123,6 +124,34 @@ def test_standard_library_buffers(context):
         mine.append(1.0)  # would move
     field.free()
     mine.append(1.0)
+
+
+@pytest.mark.parametrize("kind", ["f8", "f2", "i2", "M8[s]", "c16", "i4,f8", "S3", ">f8", "?"])
+def test_plain_arrays_of_any_type(context, kind):
+    expected = np.frombuffer(np.arange(2 * 6 * 16, dtype="u1").tobytes(), kind, 12).reshape(3, 4)
+    target = np.zeros((3, 8), kind)[:, 6::-2]  # of strides below 0
+    if context.rank == 0:
+        target[...] = expected
+    tasuki.Broadcast(context, 0, target).run()
+    assert target.tobytes() == expected.tobytes()
+    for shape in ((), (0, 3)):
+        tasuki.Broadcast(context, 0, np.zeros(shape, kind)).run()
+    fixed = np.zeros(3 * context.size, kind)
+    fixed.flags.writeable = False
+    with pytest.raises(tasuki.Error, match="read-only"):
+        tasuki.Allgather(context, np.zeros(3, kind), fixed)
+
+
+def test_plain_arrays_are_looked_at_without_calls_of_python(context):
+    source, target = np.ones(8), np.zeros(8)
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        tasuki.Allreduce(context, source, target).run()
+    finally:
+        sys.setprofile(None)
+    assert called == []
+    assert target[0] == context.size
 
 
 def test_moved_numpy_array(grid):
