@@ -30,10 +30,10 @@ struct SharedIdentity {
 
 /// All shared memory of one rank of a context, and its mappings of other ranks' memory. Nothing here communicates.
 ///
-/// Small blocks are parts of slabs; each large block is a region of its own. A word for each block, in shared memory,
-/// counts the ranks that have mapped it. A freed block is used again only when the count is 0, so a late store of a
-/// peer cannot hit memory that has a new owner. A block that a dead peer had mapped is never used again. Functions may
-/// be called by several threads.
+/// Small blocks are parts of slabs, and so is larger scratch while a slab has room; each other large block is a region
+/// of its own. A word for each block, in shared memory, counts the ranks that have mapped it. A freed block is used
+/// again only when the count is 0, so a late store of a peer cannot hit memory that has a new owner. A block that a
+/// dead peer had mapped is never used again. Functions may be called by several threads.
 class SharedMemory {
  public:
   SharedMemory(int rank, int ranks);  ///< Allocates the first slab. Throws `Error` if there is no memory for it.
