@@ -2,10 +2,12 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -149,7 +151,16 @@ class Field : public FieldBase {
     for (;;) {
       std::int64_t offset = 0;
       for (int d = 0; d < own.ndims; ++d) offset += (at[d] - own.lo[d] + shadow().lo[d]) * stride[d];
-      f(at, *reinterpret_cast<T*>(raw(current()) + offset));
+      std::byte* const place = raw(current()) + offset;
+      if (reinterpret_cast<std::uintptr_t>(place) % alignof(T) == 0) {
+        f(at, *reinterpret_cast<T*>(place));
+      } else {  // in a structure without gaps
+        std::array<std::byte, sizeof(T)> bytes;
+        std::memcpy(bytes.data(), place, sizeof(T));
+        auto element = std::bit_cast<T>(bytes);
+        f(at, element);
+        std::memcpy(place, &element, sizeof(T));
+      }
       int d = own.ndims - 1;
       for (; d >= 0 && ++at[d] == own.hi[d]; --d) at[d] = own.lo[d];
       if (d < 0) return;
