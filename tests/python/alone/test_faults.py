@@ -353,7 +353,7 @@ def test_the_end(start):
 
 
 def test_a_launcher_starts_where_one_with_its_number_was_killed(tmp_path, monkeypatch):
-    """A launcher that is killed leaves files under its process number, which Open MPI 5 gave up at when it came again."""
+    """A killed launcher leaves files under its process number, which Open MPI 5 gave up at when it came again."""
     for number in range(os.getpid(), os.getpid() + 300):
         session = tmp_path / f"ompi.{number}"
         session.mkdir()
