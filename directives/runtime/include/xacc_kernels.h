@@ -89,7 +89,7 @@ struct Space {
   unsigned threads[2];                                                  // of a block
   long long blocks[3];                                                  // in one or several launches
   long long from[2];                                                    // the first blocks of a launch along y and z
-  Space(const xmp_range* ranges, int wanted, std::size_t bytes_each) {  // of shared memory, for a thread's result
+  Space(const xmp_range* ranges, int wanted, std::size_t bytes_each) {  // bytes_each: shared memory of a thread
     n[0] = n[1] = n[2] = 1;
     from[0] = from[1] = 0;
     for (int d = 0; d < N; ++d) {
@@ -139,8 +139,8 @@ TSK_DEVICE void run_thread(const Body& body, const Space<N>& s, const long long 
   body(index, result);
 }
 
-// Blocks' results are combined by blocks of kLast threads, each of which takes kEach of them, until one block is
-// enough.
+// Results of blocks are combined in steps. In a step each block of kLast threads makes one of kEach results. When no
+// more than kFew are left, one block of kLast threads makes the nest's result of them.
 constexpr unsigned kLast = 256;
 constexpr std::size_t kEach = 1024;
 constexpr std::size_t kFew = 4096;
@@ -298,7 +298,7 @@ Partial<Body> start(const Body& body, Space<N> s, int queue) {
   }
   const dim3 threads(s.threads[0], s.threads[1]);
   const std::size_t shared = bytes_each<Body>() * s.threads[0] * s.threads[1];
-  // It would part the brackets of a launch.
+  // clang-format would part the brackets of a launch.
   // clang-format off
   for (s.from[1] = 0; s.from[1] < s.blocks[2]; s.from[1] += kMost)
     for (s.from[0] = 0; s.from[0] < s.blocks[1]; s.from[0] += kMost) {
