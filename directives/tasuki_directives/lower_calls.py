@@ -174,10 +174,7 @@ def reduction(low, bound, form: forms.ReductionOf) -> None:
     one = form.reduction
     op = operator(one.operator)
     if on_gpu(low, form):
-        _on_gpu_only(form, any(one.locations))
-        listed = [gpu_variable(low, bound, v, one.span) for v in one.variables]
-        text = wrapped("xmp_variable", listed)
-        block(low, bound, before, f"xacc_reduction({op}, {len(listed)}, {text}, {on}, XACC_DEFAULT);", after)
+        block(low, bound, before, " ".join(_reductions_on_gpu(low, bound, form, op, on)), after)
         return
     if any(one.locations):
         if form.asynchronous is not None:
@@ -191,9 +188,23 @@ def reduction(low, bound, form: forms.ReductionOf) -> None:
     block(low, bound, before, " ".join(calls), after)
 
 
-def _on_gpu_only(form, locations: bool) -> None:
-    if locations or form.asynchronous is not None:
-        raise NotTranslated(form.span, "locations and async of what is on the GPU are not translated", "leave them out")
+def _reductions_on_gpu(low, bound, form: forms.ReductionOf, op: str, on: str) -> list[str]:
+    one = form.reduction
+    listed = [gpu_variable(low, bound, v, one.span) for v in one.variables]
+    if any(one.locations):
+        if form.asynchronous is not None:
+            raise NotTranslated(form.span, "a reduction with locations cannot be async", "leave async out")
+        calls = []
+        for value, places in zip(listed, one.locations):
+            where = wrapped("xmp_variable", [gpu_variable(low, bound, p, one.span) for p in places])
+            calls.append(
+                f"xacc_reduction_loc({op}, (xmp_variable){value}, {len(places)}, {where}, {on}, XACC_DEFAULT);"
+            )
+        return calls
+    name, last = ("xacc_reduction", "XACC_DEFAULT")
+    if form.asynchronous is not None:
+        name, last = "xacc_reduction_async", str(form.asynchronous)
+    return [f"{name}({op}, {len(listed)}, {wrapped('xmp_variable', listed)}, {on}, {last});"]
 
 
 def gpu_variable(low, bound, path: str, span) -> str:
@@ -213,14 +224,12 @@ def bcast(low, bound, form: forms.Bcast) -> None:
             raise NotTranslated(form.span, f"'{path}' is a pointer", "name the element, as in p[0]")
         at = f'xacc_address(&({path}), "{path}")' if on_gpu(low, form) else f"&({path})"
         listed.append(f"{{{at}, sizeof({path}), XMP_U8}}")
-    if on_gpu(low, form):
-        _on_gpu_only(form, locations=False)
     source = "0"
     if form.source is not None:
         name, info = low.handle(form.source, bound)
         source = f"xmp_source({name}, {low.section(form.source, bound)}, {on})"
     wait = "" if form.asynchronous is None else f", {form.asynchronous}"
-    wait = ", XACC_DEFAULT" if on_gpu(low, form) else wait
+    wait = ", XACC_DEFAULT" if on_gpu(low, form) and not wait else wait
     name = f"{library(low, form)}bcast" + ("_async" if form.asynchronous is not None else "")
     block(low, bound, before, f"{name}({len(listed)}, {wrapped('xmp_variable', listed)}, {source}, {on}{wait});", after)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from . import forms, lower_arrays
 from .diagnostics import Span
 from .lower_calls import value_type
-from .lower_names import NotTranslated, array_name, element_of, nodes_name, template_name, type_code, wrapped
+from .lower_names import NotTranslated, array_name, c_string, element_of, nodes_name, template_name, type_code, wrapped
 from .source import TOKEN
 
 
@@ -28,8 +28,6 @@ def gmove(low, bound, form: forms.Gmove) -> None:
     if form.direction != "collective":
         message = f"gmove {form.direction} does not exist in the run-time library"
         raise NotTranslated(form.span, message, "write a gmove that all nodes call")
-    if form.acc and low.options.kernels:
-        raise NotTranslated(form.span, "gmove acc is not translated for GPUs", "update self, gmove, update device")
     span = low.code.statement_span(bound.statement)
     source = span.source
     text = source.text[span.start : span.end].rstrip().rstrip(";")
@@ -46,6 +44,7 @@ def gmove(low, bound, form: forms.Gmove) -> None:
     if type_code(left.kind) != type_code(right.kind):
         message = f"the sides have different types, {left.kind.spelling} and {right.kind.spelling}"
         raise NotTranslated(whole, message, "gmove moves, and does not convert: give both one type")
+    on_gpu = low.options.kernels and _on_gpu(form, left.name, right.name)
     lines, arguments, ends = ["{"], [], ["}"]
     for at, side in enumerate((left, right)):
         handle = side.handle
@@ -56,17 +55,33 @@ def gmove(low, bound, form: forms.Gmove) -> None:
             size = f"sizeof({side.kind.spelling})"
             count = max(len(side.extents), 1)
             lines.append(f"xmp_desc_t {handle} = xmp_local({data}, {code}, {size}, {count}, {extents});")
+            if on_gpu:
+                lines.append(f"xacc_bind({handle}, xacc_address({data}, {c_string(side.name)}));")
             ends.insert(0, f"xmp_free(&{handle});")
         ranges = [_range(s) for s in side.subscripts] or ["{0, 1, 1}"]
         arguments += [handle, f"xmp_section({handle}, {wrapped('xmp_range', ranges)})"]
-    wait = "" if form.asynchronous is None else f", {form.asynchronous}"
-    if wait and len(ends) > 1:
+    if form.asynchronous is not None and len(ends) > 1:
         raise NotTranslated(form.span, "an async gmove of a variable of each node is not translated", "leave async out")
-    lines.append(f"{'xmp_gmove_async' if wait else 'xmp_gmove'}({', '.join(arguments)}{wait});")
+    name = ("xacc_" if on_gpu else "xmp_") + ("gmove" if form.asynchronous is None else "gmove_async")
+    if form.asynchronous is not None:
+        arguments.append(str(form.asynchronous))
+    elif on_gpu:
+        arguments.append("XACC_DEFAULT" if len(ends) == 1 else "XACC_SYNC")  # a local array ends with the statement
+    lines.append(f"{name}({', '.join(arguments)});")
     low.say(bound, " ".join(lines + ends))
     edits = low.of(source)
     edits.taken(span.start, span.end)
     edits.replace(span.start, span.end, ";")
+
+
+def _on_gpu(form: forms.Gmove, left: str, right: str) -> bool:
+    if not form.acc:
+        return False
+    there = [name for name in (left, right) if form.acc == "*" or name in form.acc]
+    if len(there) == 1 and left != right:
+        message = f"'{there[0]}' is on the GPU, and the other side is not"
+        raise NotTranslated(form.span, message, "update the other side, and name both in acc")
+    return bool(there)
 
 
 def _side(low, bound, text: str, whole: Span) -> Side:

@@ -11,6 +11,7 @@ from . import forms
 from .lower_device import unknown
 from .lower_names import NotTranslated
 from .lower_nest import DATA, Nest, Piece
+from .repeat import find_repeats
 
 # How iterations are dealt to threads is chosen here; these say what a program expects of it.
 MAPPING = ("gang", "worker", "vector", "independent", "auto", "num_gangs", "num_workers", "vector_length", "seq")
@@ -26,11 +27,12 @@ class Kernels:
         self.stem = re.sub(r"\W", "_", Path(self.source.path).stem)
 
     def run(self) -> None:
-        nests = [n for bound in self.low.nests for n in self._nests(bound)]
-        for bound, statement, clauses, serial in nests:
-            Nest(self, bound, statement, clauses, serial).translate()
+        nests = [Nest(self, *n) for bound in self.low.nests for n in self._nests(bound)]
+        for nest in nests:
+            nest.translate()
         for bound in self.low.routines:
             self._routine(bound)
+        find_repeats(self.low, nests)
 
     def _nests(self, bound) -> list:
         """The nests of a compute construct, each with all clauses that are about it."""

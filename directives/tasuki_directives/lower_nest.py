@@ -58,6 +58,8 @@ class Nest:
         self.leaves: list[str] = []
         self.unused: list[str] = []  # by the host, now
         self.in_place = False  # results of reductions are combined on the GPU
+        self.reduced: list[str] = []
+        self.copied: list[str] = []  # what the call may copy
 
     def clause(self, name: str):
         return next((c for c in self.clauses if c.name == name), None)
@@ -221,6 +223,7 @@ class Nest:
                     found.append((clause.modifier, name, _type(kind)))
         there = [name for _, name, _ in found if has_memory(low, self.bound, self.clauses, name)]
         self.in_place = bool(there)
+        self.reduced = [name for _, name, _ in found]
         elsewhere = [name for _, name, _ in found if name not in there]
         if there and elsewhere:
             message = f"'{there[0]}' is on the GPU, and '{elsewhere[0]}' is not"
@@ -311,6 +314,8 @@ class Nest:
                 continue  # a scalar goes with the call
             self.enters.append(item.enter(IN[clause]))
             self.leaves.insert(0, item.leave(OUT.get(clause, "0")))
+            if clause != "present":
+                self.copied.append(item.name)
         default = self.clause("default")
         if default is not None:  # all is there, or named
             return
@@ -320,6 +325,7 @@ class Nest:
             if low.symbols.array(name, self.bound) is None and (pointer or declaration.kind is CursorKind.PARM_DECL):
                 continue  # must be there
             item = Item(low, self.bound, forms.Clause(self.bound.form.span, "copy", None, [name]), name)
+            self.copied.append(name)
             self.enters.append(item.enter(IN["copy"]))
             self.leaves.insert(0, item.leave(OUT["copy"]))
 

@@ -1,5 +1,6 @@
 """Kernels of OpenACC's nests: as loops of the host they compute what plain C does, and nvcc takes them."""
 
+import os
 import shutil
 import subprocess
 
@@ -29,17 +30,41 @@ def case(*values, broad):
         case("overlapped_round", 3, broad=False),
         case("reduced_square", 3, broad=False),
         case("tall_square", 2, broad=False),
+        case("repeated_square", 3, broad=False),
+        case("moved_square", 3, broad=False),
         *[case("nests_square", n, broad=True) for n in (1, 2, 5)],
         *[case("peeled_square", n, broad=True) for n in (1, 2, 5)],
         *[case("overlapped_round", n, broad=True) for n in (1, 2, 5)],
         *[case("reduced_square", n, broad=True) for n in (1, 2, 5)],
         *[case("tall_square", n, broad=True) for n in (1, 3, 5)],
+        *[case("repeated_square", n, broad=True) for n in (1, 2, 5)],
+        *[case("moved_square", n, broad=True) for n in (1, 2, 5)],
         *[case("data_round", n, broad=True) for n in (1, 2, 3, 5)],
     ],
 )
 def test_kernels_compute_what_plain_c_computes(name, ranks, programs):
     source = KERNELS / f"{name}.c"
     assert output(programs.translated(source, *EMULATED), ranks) == programs.plain(source)
+
+
+def gpus():
+    if shutil.which("nvidia-smi") is None:
+        return 0
+    listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=False).stdout
+    return len(listed.splitlines())
+
+
+@pytest.mark.skipif(gpus() == 0, reason="there is no GPU")
+@needs_runtime
+@pytest.mark.broad
+@pytest.mark.parametrize("name", sorted(path.stem for path in KERNELS.glob("*.c")))
+def test_gpus_compute_what_plain_c_computes(name, tmp_path, programs):
+    """One rank a GPU; under MPS two may share one, which TASUKI_TEST_SHARED_GPUS tells."""
+    source, program = KERNELS / f"{name}.c", tmp_path / name
+    made = tasuki_cc("--device", "gpu", "-arch=native", *FLAGS, source, "-o", program, "-lm")
+    assert made.returncode == 0, made.stderr
+    for ranks in (1, 2) if gpus() > 1 or os.environ.get("TASUKI_TEST_SHARED_GPUS") else (1,):
+        assert output(program, ranks) == programs.plain(source), ranks
 
 
 @needs_runtime

@@ -59,8 +59,18 @@ inline std::map<int, cudaStream_t>& queues() {
   static std::map<int, cudaStream_t> all;
   return all;
 }
+// What runs without a queue. Null: CUDA's default stream. While an iteration is recorded, the stream that CUDA records,
+// as it does not record its default stream.
+inline cudaStream_t& default_stream() {
+  static cudaStream_t stream = nullptr;
+  return stream;
+}
+inline void set_default_stream(cudaStream_t stream) {
+  default_stream() = stream;
+  xacc_set_queue(XACC_DEFAULT, stream);
+}
 inline cudaStream_t stream_of(int queue) {
-  if (queue == XACC_SYNC || queue == XACC_DEFAULT) return nullptr;
+  if (queue == XACC_SYNC || queue == XACC_DEFAULT) return default_stream();
   const auto found = queues().find(queue);
   if (found != queues().end()) return found->second;
   cudaStream_t stream = nullptr;
@@ -243,6 +253,50 @@ TSK_CALLED void xacc_wait(int count, const int queues[]) {
 #else
   if (count == 0) tsk::settle();
   for (int n = 0; n < count; ++n) tsk::check(cudaStreamSynchronize(tsk::stream_of(queues[n])), "wait");
+#endif
+}
+TSK_CALLED int xacc_launches(xacc_repeat* loop) {
+#ifdef XACC_EMULATED
+  (void)loop;
+#else
+  if (loop->graph != nullptr) {
+    tsk::check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(loop->graph), nullptr), "a recorded loop");
+    return 1;
+  }
+  // By then plans are made, kernels are loaded and memory is there; what is recorded may do nothing of that.
+  constexpr int kRecorded = 4;
+  if (++loop->begun == kRecorded) {
+    static cudaStream_t stream = nullptr;
+    if (stream == nullptr) tsk::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a recorded loop");
+    tsk::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "a recorded loop");
+    tsk::set_default_stream(stream);
+  }
+#endif
+  return 0;
+}
+TSK_CALLED void xacc_recorded(xacc_repeat* loop) {
+#ifdef XACC_EMULATED
+  (void)loop;
+#else
+  if (tsk::default_stream() == nullptr) return;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(tsk::default_stream(), &graph);
+  tsk::set_default_stream(nullptr);
+  tsk::check(ended, "a loop that cannot be recorded (--no-graphs leaves it as it is)");
+  // A reflect that runs beside keeps its priority.
+  tsk::check(cudaGraphInstantiateWithFlags(&ready, graph, cudaGraphInstantiateFlagUseNodePriority), "a recorded loop");
+  tsk::check(cudaGraphDestroy(graph), "a recorded loop");
+  tsk::check(cudaGraphLaunch(ready, nullptr), "a recorded loop");  // this iteration
+  loop->graph = ready;
+#endif
+}
+TSK_CALLED void xacc_forget(xacc_repeat* loop) {
+#ifdef XACC_EMULATED
+  (void)loop;
+#else
+  // CUDA keeps what still runs.
+  if (loop->graph != nullptr) tsk::check(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(loop->graph)), "a recorded loop");
 #endif
 }
 

@@ -52,6 +52,27 @@ static inline int xacc_reduction(int op, int count, const xmp_variable variables
 static inline int xacc_bcast(int count, const xmp_variable variables[], int from, xmp_desc_t on, int queue) {
   return (void)queue, xmp_bcast(count, variables, from, on);
 }
+static inline int xacc_reduction_async(int op, int count, const xmp_variable variables[], xmp_desc_t on, int id) {
+  return xmp_reduction_async(op, count, variables, on, id);
+}
+static inline int xacc_reduction_loc(int op, xmp_variable v, int locations, const xmp_variable location[],
+                                     xmp_desc_t on, int queue) {
+  return (void)queue, xmp_reduction_loc(op, v, locations, location, on);
+}
+static inline int xacc_bcast_async(int count, const xmp_variable variables[], int from, xmp_desc_t on, int id) {
+  return xmp_bcast_async(count, variables, from, on, id);
+}
+static inline int xacc_bind(xmp_desc_t array, void* memory) {
+  return xmp_bind(array, memory);
+}
+static inline int xacc_gmove(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from,
+                             const xmp_range from_section[], int queue) {
+  return (void)queue, xmp_gmove(to, to_section, from, from_section);
+}
+static inline int xacc_gmove_async(xmp_desc_t to, const xmp_range to_section[], xmp_desc_t from,
+                                   const xmp_range from_section[], int id) {
+  return xmp_gmove_async(to, to_section, from, from_section, id);
+}
 static inline int xacc_barrier(xmp_desc_t on) {
   return xmp_barrier(on);
 }
@@ -120,6 +141,18 @@ xacc_view xacc_view_of(const xmp_placed* array, const char* name);
 
 /* `wait`: all queues and the default stream, or those that are named. Local. */
 void xacc_wait(int count, const int queues[]);
+
+/* A loop of the host whose iterations only give work to the default stream, always the same: the fourth is recorded as a
+ * graph, and each from then on is a launch of it. With XACC_EMULATED all run as they stand. Local. */
+typedef struct {
+  int begun;   /* iterations */
+  void* graph; /* once it is recorded */
+} xacc_repeat;
+/* Before an iteration: 1 if it has been launched, and is not to run. */
+int xacc_launches(xacc_repeat* loop);
+/* After an iteration that ran, and after the loop. */
+void xacc_recorded(xacc_repeat* loop);
+void xacc_forget(xacc_repeat* loop);
 
 /* A nest of loops: its ranges, the arrays, addresses and values that it refers to, and where results of reductions are
  * combined with: variables of the host, or what xacc_address says of all. `queue` XACC_SYNC: the default stream.

@@ -51,7 +51,7 @@ void go(Work* work, int queue) {
 // In a stream beside all others, after what they have.
 void go_beside(Work* work) {
   if (work == nullptr || !work->moves()) return;
-  work->run(world().beside().branch(nullptr));
+  work->run(world().beside().branch(world().default_stream()));
   world().travels_beside = true;
 }
 
@@ -185,7 +185,7 @@ int xacc_under_way(void) {
 
 int xacc_join(void) {
   return on_gpu("xacc_reflect", [&] {
-    if (world().travels_beside) world().beside().join(nullptr);
+    if (world().travels_beside) world().beside().join(world().default_stream());
     world().travels_beside = false;
   });
 }
@@ -239,11 +239,11 @@ int xacc_clear(int op, int count, const xmp_variable variables[], xmp_desc_t on,
     const auto stream = queue == XACC_SYNC ? nullptr : world().queue(queue);
     for (int i = 0; i < count; ++i) {
       const xmp_variable& v = variables[i];
-      const std::int64_t bytes = v.count * tasuki::size_of(static_cast<tasuki::DType>(v.type));
-      std::vector<std::byte> neutral(static_cast<std::size_t>(bytes));
-      const xmp_variable of_host{neutral.data(), v.count, v.type};
+      Element neutral;
+      neutral.bytes = static_cast<int>(tasuki::size_of(static_cast<tasuki::DType>(v.type)));
+      const xmp_variable of_host{&neutral.value, 1, v.type};
       xmp_clear(op, 1, &of_host, on);
-      gpu_copy(v.data, neutral.data(), bytes, stream);  // CUDA takes what is pageable before it returns
+      gpu_fill(v.data, neutral, v.count, stream);
     }
   });
 }

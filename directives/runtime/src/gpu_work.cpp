@@ -32,6 +32,10 @@ void gpu_copy_rows(void* /*to*/, std::int64_t /*to_pitch*/, const void* /*from*/
   no_gpu();
 }
 
+void gpu_fill(void* /*to*/, const Element& /*with*/, std::int64_t /*count*/, Stream /*stream*/) {
+  no_gpu();
+}
+
 void gpu_take_best(const Gathered& /*in*/, const Chosen& /*what*/, Stream /*stream*/) {
   no_gpu();
 }

@@ -47,6 +47,13 @@ __device__ Complex<T> plus_product(Complex<T> sum, Complex<T> a, Complex<T> b) {
   return {sum.re + (a.re * b.re - a.im * b.im), sum.im + (a.re * b.im + a.im * b.re)};
 }
 
+__global__ void fill_kernel(unsigned char* to, Element with, std::int64_t bytes) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  const auto* const from = reinterpret_cast<const unsigned char*>(with.value);
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < bytes; i += step)
+    to[i] = from[i % with.bytes];
+}
+
 template <class T>
 __global__ void take_best_kernel(Gathered in, Chosen what) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
@@ -117,6 +124,13 @@ void gpu_copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64
     check(cudaMemcpy2DAsync(to, static_cast<std::size_t>(to_pitch), from, static_cast<std::size_t>(from_pitch),
                             static_cast<std::size_t>(bytes), static_cast<std::size_t>(rows), cudaMemcpyDefault, stream),
           "cudaMemcpy2DAsync");
+}
+
+void gpu_fill(void* to, const Element& with, std::int64_t count, Stream stream) {
+  const std::int64_t bytes = count * with.bytes;
+  if (bytes == 0) return;
+  fill_kernel<<<blocks_for(bytes, kThreads), kThreads, 0, stream>>>(static_cast<unsigned char*>(to), with, bytes);
+  check(cudaGetLastError(), "the beginning of a reduction");
 }
 
 void gpu_take_best(const Gathered& in, const Chosen& what, Stream stream) {

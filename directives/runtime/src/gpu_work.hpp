@@ -34,6 +34,14 @@ void gpu_copy(void* to, const void* from, std::int64_t bytes, Stream stream);
 void gpu_copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch, std::int64_t bytes,
                    std::int64_t rows, Stream stream);
 
+/// A value of any type.
+struct Element {
+  std::uint64_t value[2] = {};
+  int bytes = 0;
+};
+/// All of `count` elements.
+void gpu_fill(void* to, const Element& with, std::int64_t count, Stream stream);
+
 /// As `take_best`.
 void gpu_take_best(const Gathered& in, const Chosen& what, Stream stream);
 

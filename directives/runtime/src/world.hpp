@@ -14,6 +14,7 @@
 #include "tasuki/device.hpp"
 #include "tasuki/machine.hpp"
 #include "work.hpp"
+#include "xacc_translated.h"
 
 namespace tasuki::xmp {
 
@@ -57,6 +58,11 @@ class World {
   void set_queue(int queue, Stream stream) { queues_[queue] = stream; }
   Stream queue(int number) const;
   const std::map<int, Stream>& queues() const { return queues_; }
+  /// Where translated programs run what has no queue: the default stream, unless they record an iteration.
+  Stream default_stream() const {
+    const auto found = queues_.find(XACC_DEFAULT);
+    return found == queues_.end() ? nullptr : found->second;
+  }
   /// A stream beside the default stream and the queues. Throws where there is no GPU.
   Fork& beside() {
     if (!beside_) beside_.emplace();
