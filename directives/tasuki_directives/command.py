@@ -20,9 +20,9 @@ USAGE = """usage: tasuki-cc [OPTION...] ARGUMENT...          the compiler ($CC o
        tasuki-cc --dump-ir [FLAG...] FILE...          the same, and print their typed form as JSON
 
 OPTION: --explain says what became of every directive, whether a reflect is overlapped with the loop after it, which
-loops may be vectors, and which become graphs of the GPU; --no-overlap, --no-simd and --no-graphs forbid that; --openmp
-makes OpenMP's loops of OpenACC's; --device gpu makes kernels of CUDA of them, which nvcc compiles, and --device emulated
-the same kernels as loops of the host.
+loops may be vectors, and which become graphs of the GPU; --no-overlap, --no-simd and --no-graphs forbid that;
+--openmp makes OpenMP's loops of OpenACC's; --device gpu makes kernels of CUDA of them, which nvcc compiles, and
+--device emulated the same kernels as loops of the host.
 ARGUMENT and FLAG are the compiler's. The translated program is linked with the run-time library tasuki_xmp."""
 DEVICES = ("host", "gpu", "emulated")
 NEEDED = "tasuki-cc: error: {}: the Python packages libclang and lark are needed, at the versions of requirements.txt"
