@@ -72,7 +72,7 @@ int main(void) {
     {
 #pragma xmp reflect(line) acc
 #pragma xmp loop on t[i][*]
-#pragma acc parallel loop present(line) copyout(wide) firstprivate(pair)
+#pragma acc parallel loop present(line) copy(wide) firstprivate(pair)
       for (int i = 2; i < N - 1; i += 3) wide[i] = line[i - 2] + line[i + 1] * pair.b + pair.a;
 #pragma acc parallel loop collapse(2) reduction(+ : sum) reduction(max : most) reduction(min : least) vector_length(64)
 #pragma xmp loop on t[i][j] reduction(+ : sum) reduction(max : most) reduction(min : least)
