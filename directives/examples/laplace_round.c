@@ -33,6 +33,7 @@ int main(void) {
   for (int i = 0; i < ROWS; i++)
     for (int j = 0; j < COLUMNS; j++) u[i][j] = i == 0 ? 1 : j == 0 ? (double)(ROWS - 1 - i) / (double)(ROWS - 1) : 0;
 
+#pragma xmp reflect_init(old) orthogonal
   const double began = xmp_wtime();
   for (int step = 0; step < STEPS; step++) {
     change = 0;
@@ -41,7 +42,7 @@ int main(void) {
     for (int i = 0; i < ROWS; i++)
       for (int j = 0; j < COLUMNS; j++) old[i][j] = u[i][j];
     copy += xmp_wtime() - copying;
-#pragma xmp reflect(old) orthogonal
+#pragma xmp reflect_do(old)
 #pragma xmp loop on t(j, i) reduction(max : change)
     for (int i = 1; i < ROWS - 1; i++)
       for (int j = 1; j < COLUMNS - 1; j++) {

@@ -33,6 +33,7 @@ int main(void) {
     for (int j = 0; j < COLUMNS; j++) u[i][j] = i == 0 ? 1 : j == 0 ? (double)(ROWS - 1 - i) / (double)(ROWS - 1) : 0;
 
 #pragma acc enter data copyin(u) create(old, change)
+#pragma xmp reflect_init(old) orthogonal acc
   const double began = xmp_wtime();
   for (int step = 0; step < STEPS; step++) {
 #pragma acc serial present(change)
@@ -41,7 +42,7 @@ int main(void) {
 #pragma acc parallel loop collapse(2) present(u, old)
     for (int i = 0; i < ROWS; i++)
       for (int j = 0; j < COLUMNS; j++) old[i][j] = u[i][j];
-#pragma xmp reflect(old) orthogonal acc
+#pragma xmp reflect_do(old) acc
 #pragma xmp loop on t(j, i) reduction(max : change)
 #pragma acc parallel loop collapse(2) present(u, old, change) reduction(max : change)
     for (int i = 1; i < ROWS - 1; i++)

@@ -172,8 +172,8 @@ void reduce(int op, int count, const xmp_variable variables[], xmp_desc_t on, Me
              to_string(static_cast<DType>(variables[i].type)));
   if (nodes.number_of(world().rank()) < 0) return;
   const bool in_stream = where == Memory::device && !until.id;
-  if (in_stream && nodes.size() == 1) return;  // what is there is the result, and two copies would be work
   const Stream stream = in_stream ? stream_of(until.queue) : nullptr;
+  if (in_stream && nodes.size() == 1) return end_in(until.queue);  // what is there is the result
   const bool several = until.id.has_value() || (count > 1 && !in_stream);
   // All are started before the first is waited for.
   std::vector<std::shared_ptr<Work>> all;
