@@ -44,11 +44,13 @@ struct World {
   std::map<std::pair<int, std::string>, std::shared_ptr<Bytes>> memory;
   std::map<std::array<int, 3>, std::deque<Bytes>> messages;  // of streams: from, to, tag
   ImitatedMpi mpi;
+  std::map<std::string, std::string> same_as;  // buffers that lie in the memory of another one, by names
 
   Located where(const Buffer& b) {
     const std::int64_t lines = (b.bytes + kLLLineData - 1) / kLLLineData;
     const std::int64_t room = ((b.home == Home::ll ? lines * kLLLineBytes : b.bytes) + 63) / 64 * 64;
-    auto& found = memory[{b.rank, b.label()}];
+    const auto other = same_as.find(std::string(b.name));
+    auto& found = memory[{b.rank, other != same_as.end() ? other->second : b.label()}];
     if (!found) found = std::make_shared<Bytes>(static_cast<std::size_t>(room * b.ring + 64));
     std::byte* base = found->data();
     base += (64 - reinterpret_cast<std::uintptr_t>(base) % 64) % 64;

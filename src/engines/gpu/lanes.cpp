@@ -68,6 +68,7 @@ void GpuLanes::find_deps() {
   }
   for (const GpuLane& lane : all) {
     if (lane.asks) keep_order(lane);
+    pass_deps_on(lane);
   }
   for (const auto& waits_for : deps) {
     for (const auto dep : waits_for) awaited[static_cast<std::size_t>(dep)] = true;
@@ -252,6 +253,20 @@ void GpuLanes::find_stream_signals() {
       if (commands[i].verb != Verb::signal || !deps[i].empty()) break;
       signal_after[i] = m;
     }
+  }
+}
+
+// Signals of LL lines and waits for them are no steps, because the lines' flags tell: what such a command depends on,
+// the next step of the lane waits for.
+void GpuLanes::pass_deps_on(const GpuLane& lane) {
+  std::vector<std::int32_t> left;
+  for (std::size_t i = lane.first; i < lane.last; ++i) {
+    const Command& c = plan_.commands[i];
+    const bool by_flags = (c.verb == Verb::signal && is_ll(c.dst)) || (c.verb == Verb::wait && is_ll(c.src));
+    std::vector<std::int32_t>& from = by_flags ? deps[i] : left;
+    std::vector<std::int32_t>& to = by_flags ? left : deps[i];
+    to.insert(to.end(), from.begin(), from.end());
+    from.clear();
   }
 }
 

@@ -71,6 +71,7 @@ class GpuLanes {
   bool stages(const Command& c) const;
   bool stands_alone(const GpuLane& lane) const;
   void keep_order(const GpuLane& lane);
+  void pass_deps_on(const GpuLane& lane);
   bool late_by_deps(const GpuLane& lane) const;
   bool waits(const GpuLane& lane) const;
   void find_late();
