@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "tasuki/error.hpp"
+
 namespace tasuki {
 
 /// One rank's part of a communicator. Two parts belong together if their ids are equal. Ids of one library are equally
@@ -48,9 +50,11 @@ class Kept {
       for (const auto& part : parts_) ids += part.id;
       return ids;
     }
-    /// The part with this id, which must be among those that are offered.
+    /// The part with this id. Throws `Error` if it is not among those that are offered.
     KeptPart<Handle> take(std::string_view id) {
       const auto found = std::find_if(parts_.begin(), parts_.end(), [&](const auto& part) { return part.id == id; });
+      if (found == parts_.end())
+        throw Error(ErrorKind::system, "a communicator is taken that is not there (a defect in Tasuki)");
       KeptPart<Handle> taken = std::move(*found);
       parts_.erase(found);
       return taken;

@@ -73,8 +73,8 @@ class Communicator {
     together(runtime, [&] {
       if (part_.place == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     });
-    part_.id = texts_of_members(runtime, encoded(id))[0];
-    id = decoded<ncclUniqueId>(part_.id);
+    id = decoded<ncclUniqueId>(texts_of_members(runtime, encoded(id))[0]);
+    part_.id.assign(reinterpret_cast<const char*>(&id), sizeof id);  // as long as common_id is told
     std::shared_ptr<std::byte> bytes;
     together(runtime, [&] {
       bytes = {gpu()->allocate(2 * size), [](std::byte* p) { gpu()->release(p); }};

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tasuki/error.hpp"
 #include "transports/kept.hpp"
 
 using tasuki::common_id;
@@ -28,6 +29,9 @@ TEST_CASE("a kept communicator is offered for its size, place and GPU only, and 
   CHECK(kept.offer(2, 0, 0).ids().empty());
   CHECK(kept.offer(2, 1, 0).ids() == "cc");
   CHECK(kept.offer(2, 0, 1).ids() == "dd");
+  kept.keep({"ff", 4, 0, 0, 6});
+  CHECK_THROWS_AS(kept.offer(4, 0, 0).take("f"), tasuki::Error);
+  CHECK(kept.offer(4, 0, 0).ids() == "ff");
 }
 
 TEST_CASE("ranks choose the latest communicator that all of them offer") {

@@ -34,6 +34,25 @@ def test_barrier_of_streams(context, library):
         np.testing.assert_array_equal(library.to_numpy(total), (np.arange(1000.0) + turn) * context.size)
 
 
+def test_contexts_use_nccl_one_after_another(context, library):
+    """A later context of the same ranks takes the communicator that an earlier one has left."""
+    for turn in range(4):
+        subset = context.subset(range(context.size))
+        mine = library.array(np.arange(100.0) + 1000 * context.rank + turn)
+        whole = library.array(np.zeros(100 * context.size))
+        try:
+            allgather = tasuki.Allgather(subset, mine, whole, path="nccl")
+        except tasuki.NotPossibleError as error:
+            pytest.skip(str(error))  # ranks share a GPU
+        for _ in range(3):
+            allgather.run(0)
+            tasuki.synchronize(subset, 0)
+        expected = np.concatenate([np.arange(100.0) + 1000 * rank + turn for rank in range(context.size)])
+        np.testing.assert_array_equal(library.to_numpy(whole), expected)
+        del allgather
+        subset.close()
+
+
 def test_operators_of_the_users_own_are_for_host_memory(context, library):
     def larger(into, other):
         into[:] = np.maximum(into, other)
