@@ -26,13 +26,14 @@ std::size_t place_of(std::uint64_t key, std::int64_t number) {
   return ((key >> 40) + static_cast<std::uint64_t>(number)) % kPostings;
 }
 
-// How far a ring is used before it begins anew, though all of it is free. Lines that the receiver has read lately are
-// in its cache, and each of them costs a round trip to take back before it can be written (64 KiB: 8 µs instead of 3).
-// So they are left until other lines have pushed them out of there; more than that would push them out of what all
-// share.
-std::int64_t turn_of_ring() {
+// How far a ring is used before it begins anew, though all of it is free: the sender's cache then keeps its lines from
+// turn to turn, beside what is packed from, and neither side fetches them from further away. Two messages have room at
+// least, as a line that the receiver has read just before takes a round trip to be written again.
+std::int64_t turn_of_ring(std::int64_t message) {
   // Rings to several ranks push out each other's lines.
-  return std::max<std::int64_t>(2 * cache_bytes() / std::max(peers_reached(), 1), 64 << 10);
+  const std::int64_t share = cache_bytes() / 4 / std::max(peers_reached(), 1);
+  constexpr std::int64_t kLeast = 64 << 10;
+  return std::max({share, kLeast, 2 * message});
 }
 
 // A piece of the ring; -1 if it is full. What was drained first is free first.
@@ -45,7 +46,7 @@ std::int64_t give(Peer& peer, std::int64_t bytes, std::uint32_t& entry) {
   const std::int64_t first = peer.given.empty() ? kRing + 1 : peer.given.front().begin;
   if (peer.given.empty() || begin > first) {
     const bool own_lines = peer.box == &box_from(own_rank());
-    if (begin + size > (own_lines ? 0 : turn_of_ring()) && size < first) begin = 0;
+    if (begin + size > (own_lines ? 0 : turn_of_ring(size)) && size < first) begin = 0;
     if (begin + size > kRing) return -1;
   } else if (begin + size >= first) {
     return -1;
