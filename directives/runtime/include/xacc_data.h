@@ -296,7 +296,8 @@ TSK_CALLED void xacc_forget(xacc_repeat* loop) {
   (void)loop;
 #else
   // CUDA keeps what still runs.
-  if (loop->graph != nullptr) tsk::check(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(loop->graph)), "a recorded loop");
+  if (loop->graph != nullptr)
+    tsk::check(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(loop->graph)), "a recorded loop");
 #endif
 }
 

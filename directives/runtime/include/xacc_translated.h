@@ -142,8 +142,8 @@ xacc_view xacc_view_of(const xmp_placed* array, const char* name);
 /* `wait`: all queues and the default stream, or those that are named. Local. */
 void xacc_wait(int count, const int queues[]);
 
-/* A loop of the host whose iterations only give work to the default stream, always the same: the fourth is recorded as a
- * graph, and each from then on is a launch of it. With XACC_EMULATED all run as they stand. Local. */
+/* A loop of the host whose iterations only give work to the default stream, always the same: the fourth is recorded as
+ * a graph, and each from then on is a launch of it. With XACC_EMULATED all run as they stand. Local. */
 typedef struct {
   int begun;   /* iterations */
   void* graph; /* once it is recorded */
