@@ -210,7 +210,7 @@ def changed_in(low, statement) -> tuple[set, bool]:
             elif kind in (CursorKind.BINARY_OPERATOR, CursorKind.COMPOUND_ASSIGNMENT_OPERATOR):
                 first = next(iter(cursor.get_children()), None)
                 compound = kind is CursorKind.COMPOUND_ASSIGNMENT_OPERATOR
-                if first is not None and (compound or _assigns(low, cursor, first)):
+                if first is not None and (compound or assigns(low, cursor, first)):
                     changed |= _first_name(first)
             elif kind is CursorKind.UNARY_OPERATOR:
                 first = next(iter(cursor.get_children()), None)
@@ -222,7 +222,7 @@ def changed_in(low, statement) -> tuple[set, bool]:
     return known
 
 
-def _assigns(low, cursor, left) -> bool:
+def assigns(low, cursor, left) -> bool:
     whole, first = low.code.span(cursor), low.code.span(left)
     if whole is None or first is None:
         return True

@@ -6,7 +6,7 @@ from clang.cindex import CursorKind
 
 from . import forms
 from .c_code import identity
-from .lower_loops import changed_in
+from .lower_loops import assigns, changed_in
 from .openacc import COMPUTE_CONSTRUCTS
 
 LOOPS = (CursorKind.FOR_STMT, CursorKind.WHILE_STMT, CursorKind.DO_STMT)
@@ -120,6 +120,8 @@ def _check_head(low, loop, body) -> None:
         changed |= names
         if calls:
             raise Refused("its head calls a function")
+        if not all(map(_is_plain, _set_in(low, part))):
+            raise Refused("its head sets what is no plain variable")
     used = next((use for use in low.used.held(body) if use.name in changed), None)
     if used is not None:
         line = used.span.source.place(used.span.start)[0]
@@ -127,6 +129,30 @@ def _check_head(low, loop, body) -> None:
     for bound in low.program.pragmas.held(body):
         if any(token.text in changed for token in bound.pragma.tokens):
             raise Refused(f"line {bound.pragma.first_line} uses what changes from iteration to iteration")
+
+
+def _set_in(low, part):
+    """The left sides of assignments, and what is counted up or down."""
+    for cursor in low.code.walk(part):
+        kind, first = cursor.kind, next(iter(cursor.get_children()), None)
+        if (
+            kind is CursorKind.COMPOUND_ASSIGNMENT_OPERATOR
+            or (kind is CursorKind.BINARY_OPERATOR and assigns(low, cursor, first))
+            or (kind is CursorKind.UNARY_OPERATOR and not _is_read(low, cursor))
+        ):
+            yield first
+
+
+def _is_read(low, cursor) -> bool:
+    span = low.code.span(cursor)
+    text = span.source.as_c[span.start : span.end] if span is not None else "++"
+    return not (text.startswith(("++", "--")) or text.endswith(("++", "--")))
+
+
+def _is_plain(cursor) -> bool:
+    while cursor.kind in (CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR):
+        cursor = next(iter(cursor.get_children()))
+    return cursor.kind is CursorKind.DECL_REF_EXPR
 
 
 def _record(low, loop) -> None:

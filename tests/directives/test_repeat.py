@@ -9,7 +9,7 @@ SETUP = """#pragma xmp nodes p[*]
 #pragma xmp template t[100]
 #pragma xmp distribute t[block] onto p
 static double a[100], b[100];
-static int last, times;
+static int last, times, *where = &last;
 #pragma xmp align [i] with t[i] :: a, b
 #pragma xmp shadow a[1]
 int own(int);
@@ -42,6 +42,9 @@ CASES = [
     (HEAD, "#pragma xmp reflect (a) width(n) acc\n" + NEST, "is no graph: line .* uses what changes"),
     ("for (n = 0; n < times; last = n++) {", NEST, "is no graph: line .* uses 'last', which changes"),
     ("for (n = 0; n < own(n); n++) {", NEST, "is no graph: its head calls a function"),
+    ("for (; *where < times; (*where)++) {", NEST, "is no graph: its head sets what is no plain variable"),
+    ("for (n = 0; n < times; n++, where[1] += 2) {", NEST, "is no graph: its head sets what is no plain variable"),
+    ("for ((n) = *where; n < -times; ++(n)) {", NEST, RECORDED),
     ("while (last < times) {", NEST, "is no graph: it is no for statement with a block"),
 ]
 
