@@ -89,32 +89,40 @@ class Assignment {
   }
 
   // Starts with the best path of each move by itself. Then changes the path of single moves, and of all moves to one
-  // peer, as long as that lowers the cost.
+  // peer, as long as that lowers the cost. Where peers help, does the same without the paths that keep both cores busy,
+  // and takes what is better: from those no single change leads to paths that divide the work between the two cores.
   std::vector<std::size_t> solve() {
-    std::vector<std::size_t> start;
-    for (std::size_t i = 0; i < moves_.size(); ++i) start.push_back(best_alone(i));
-    return solve_from(start);
+    std::vector<std::size_t> found = solve_among(false);
+    if (!helped_) return found;
+    const auto value = cost_.value();
+    std::vector<std::size_t> divided = solve_among(true);
+    if (cost_.value() < value) return divided;
+    assign(found);
+    return found;
   }
   // The same from another start.
-  std::vector<std::size_t> solve_from(const std::vector<std::size_t>& start) {
+  std::vector<std::size_t> solve_from(const std::vector<std::size_t>& start, bool one_core = false) {
     assign(start);
     std::map<int, std::vector<std::size_t>> by_peer;
     for (std::size_t i = 0; i < moves_.size(); ++i) by_peer[peer(i)].push_back(i);
-    const std::size_t paths = all_paths().size();
+    std::vector<std::size_t> paths;
+    for (std::size_t p = 0; p < all_paths().size(); ++p)
+      if (!one_core || !all_paths()[p].both_cores) paths.push_back(p);
     bool better = true;
     for (int round = 0; better && round < 8; ++round) {
       better = false;
       for (const auto& [rank, members] : by_peer) {
-        for (std::size_t p = 0; p < paths; ++p) better = consider(members, p) || better;
+        for (const std::size_t p : paths) better = consider(members, p) || better;
       }
       for (std::size_t i = 0; i < moves_.size(); ++i) {
-        for (std::size_t p = 0; p < paths; ++p) better = consider({&i, 1}, p) || better;
+        for (const std::size_t p : paths) better = consider({&i, 1}, p) || better;
       }
     }
     return chosen_;
   }
 
   void assign(const std::vector<std::size_t>& paths) {
+    for (std::size_t i = 0; i < chosen_.size(); ++i) count(i, -1);
     chosen_.resize(moves_.size());
     for (std::size_t i = 0; i < moves_.size(); ++i) take(i, paths[i]);
     best_ = cost_.value();
@@ -124,6 +132,12 @@ class Assignment {
   double busy(Resource resource) const { return static_cast<double>(cost_.busy(resource)) / kPerSecond; }
 
  private:
+  std::vector<std::size_t> solve_among(bool one_core) {
+    std::vector<std::size_t> start;
+    for (std::size_t i = 0; i < moves_.size(); ++i) start.push_back(best_alone(i, one_core));
+    return solve_from(start, one_core);
+  }
+
   // The moves to one peer on one path: how many, and the latency of their link, which they share.
   struct LinkUse {
     int moves = 0;
@@ -219,20 +233,22 @@ class Assignment {
     return false;
   }
 
-  // The cheapest path for the move, or the one of lowest `preference` among those that cost about the same.
-  std::size_t best_alone(std::size_t move) const {
-    const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
+  // The cheapest path for the move, or the one of lowest `preference` among those that cost about the same. `one_core`:
+  // among those that do not keep both cores busy, if there is one.
+  std::size_t best_alone(std::size_t move, bool one_core) const {
     const std::size_t paths = all_paths().size();
+    const auto fits = [&](std::size_t p) { return offer(move, p).usable && !(one_core && all_paths()[p].both_cores); };
+    const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t p = 0; p < paths; ++p) {
-      if (offer(move, p).usable) least = std::min(least, seconds(p));
+      if (fits(p)) least = std::min(least, seconds(p));
     }
     std::size_t best = paths;
     for (std::size_t p = 0; p < paths; ++p) {
-      if (!offer(move, p).usable || seconds(p) > least * (1 + noise(move))) continue;
+      if (!fits(p) || seconds(p) > least * (1 + noise(move))) continue;
       if (best == paths || std::pair(preference(p), seconds(p)) < std::pair(preference(best), seconds(best))) best = p;
     }
-    return best;
+    return best == paths && one_core ? best_alone(move, false) : best;
   }
 
   const Constants& constants_;
