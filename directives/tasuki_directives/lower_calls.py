@@ -172,13 +172,13 @@ def combined_variables(low, bound, reduction: forms.Reduction, on: str, op: str)
 def reduction(low, bound, form: forms.ReductionOf) -> None:
     before, on, after = on_nodes(low, bound, form.on)
     one = form.reduction
+    if any(one.locations) and form.asynchronous is not None:
+        raise NotTranslated(form.span, "a reduction with locations cannot be async", "leave async out")
     op = operator(one.operator)
     if on_gpu(low, form):
         block(low, bound, before, " ".join(_reductions_on_gpu(low, bound, form, op, on)), after)
         return
     if any(one.locations):
-        if form.asynchronous is not None:
-            raise NotTranslated(form.span, "a reduction with locations cannot be async", "leave async out")
         calls = combined_variables(low, bound, one, on, op)[1]
     else:
         listed = wrapped("xmp_variable", [variable(low, bound, name, one.span) for name in one.variables])
@@ -192,8 +192,6 @@ def _reductions_on_gpu(low, bound, form: forms.ReductionOf, op: str, on: str) ->
     one = form.reduction
     listed = [gpu_variable(low, bound, v, one.span) for v in one.variables]
     if any(one.locations):
-        if form.asynchronous is not None:
-            raise NotTranslated(form.span, "a reduction with locations cannot be async", "leave async out")
         calls = []
         for value, places in zip(listed, one.locations):
             where = wrapped("xmp_variable", [gpu_variable(low, bound, p, one.span) for p in places])

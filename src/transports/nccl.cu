@@ -74,7 +74,7 @@ class Communicator {
       if (part_.place == 0) nccl.check(nccl.get_unique_id(&id), "ncclGetUniqueId");
     });
     id = decoded<ncclUniqueId>(texts_of_members(runtime, encoded(id))[0]);
-    part_.id.assign(reinterpret_cast<const char*>(&id), sizeof id);  // as long as common_id is told
+    part_.id.assign(reinterpret_cast<const char*>(&id), sizeof id);  // common_id compares so many bytes
     std::shared_ptr<std::byte> bytes;
     together(runtime, [&] {
       bytes = {gpu()->allocate(2 * size), [](std::byte* p) { gpu()->release(p); }};

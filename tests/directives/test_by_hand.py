@@ -1,5 +1,5 @@
 """The same problems without XcalableMP, in MPI with OpenACC and with CUDA: they compute what the programs from
-directives compute, and the documentation's table tells their true lengths."""
+directives compute, and the documentation's table has their lengths."""
 
 import re
 import shutil

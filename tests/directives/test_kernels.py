@@ -59,7 +59,7 @@ def gpus():
 @pytest.mark.broad
 @pytest.mark.parametrize("name", sorted(path.stem for path in KERNELS.glob("*.c")))
 def test_gpus_compute_what_plain_c_computes(name, tmp_path, programs):
-    """One rank a GPU; under MPS two may share one, which TASUKI_TEST_SHARED_GPUS tells."""
+    """One rank a GPU. With TASUKI_TEST_SHARED_GPUS, for use under MPS, two ranks may share one."""
     source, program = KERNELS / f"{name}.c", tmp_path / name
     made = tasuki_cc("--device", "gpu", "-arch=native", *FLAGS, source, "-o", program, "-lm")
     assert made.returncode == 0, made.stderr

@@ -46,7 +46,7 @@ std::set<std::string> paths_of(double put, double pull, double eager, double rea
 TEST_CASE("pieces go at the same time by stores of one core and loads of the other, but not beside what both move") {
   using Names = std::set<std::string>;
   CHECK(paths_of(10e9, 9e9, 5e9, 5e9, true) == Names{"shared:pull", "shared:put"});
-  // also where what both move is the quickest for each piece by itself
+  // Also where a path that keeps both cores busy is the quickest for each piece alone.
   CHECK(paths_of(10e9, 9e9, 12e9, 5e9, true) == Names{"shared:pull", "shared:put"});
   CHECK(paths_of(10e9, 9e9, 12e9, 9e9, false) == Names{"shared:eager"});
   CHECK(paths_of(10e9, 9e9, 9e9, 12e9, false) == Names{"shared:read"});
