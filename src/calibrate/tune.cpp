@@ -108,7 +108,7 @@ class Tuner {
     found.bytes = collective->whole();
     found.shared = room.shared;
     found.bound = bound_of(plain, *collective).seconds;
-    found.by_model = place_of(best_of(by_model), candidates);
+    found.by_model = place_of(best_of(by_model, shape.memory), candidates);
     const auto describe = [&](const Candidate& c) {
       TunedCandidate one;
       one.name = name_of(c);
@@ -142,7 +142,7 @@ class Tuner {
     corrected.corrections = corrections;
     const std::vector<Candidate> all = candidates_of(corrected, collective);
     const std::size_t before = candidates.size();
-    found.picked = place_of(best_of(all), candidates);
+    found.picked = place_of(best_of(all, shape.memory), candidates);
     if (candidates.size() > before) {  // one that was not measured
       add(timed, shape, candidates.back(), room);
       found.candidates.push_back(describe(candidates.back()));

@@ -57,7 +57,7 @@ const Answer& answer(const Machine& machine, const std::shared_ptr<const Collect
   for (const Answer& known : answers)
     if (known.shape == shape && known.machine == machine) return known;
   const std::vector<Candidate> all = candidates_of(machine, collective);
-  const Candidate& best = best_of(all);
+  const Candidate& best = best_of(all, shape.memory);
   Answer found{machine,           shape,     best.algorithm,
                best.parameters,   best.path, remark_of(machine, collective, all, best),
                predicted_of(best)};

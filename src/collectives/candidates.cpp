@@ -33,8 +33,20 @@ constexpr double kHopeless = 6;
 constexpr double kHopelessOfTwo = 1.75;
 // Of those that differ in their chunks only so many are.
 constexpr std::ptrdiff_t kChunksLookedAt = 2;
+// On hosts the planner gives each piece the path that suits its sender. It does not see what the receiver does besides:
+// a root that copies its own block has no time to fetch those of others, and what is put has to be fetched by who adds
+// it up. So the best few algorithms of reductions, and of what keeps cores unevenly busy, are looked at once more with
+// one path for all pieces. Not of many ranks, and not where less can be won than looking costs in thousands of epochs.
+constexpr int kMostOnOnePath = 8;
+constexpr std::size_t kAlgorithmsOnOnePath = 3;
+constexpr std::size_t kAlgorithmsOfTwo = 2;  // of two ranks, whose algorithms differ little
+constexpr double kUneven = 1.25;             // an epoch takes so many times what a core is busy on average
+constexpr double kWorthLooking = 0.5e-6;
+constexpr double kHopelessPath =
+    1.5;  // its price is so many times what the planner's paths take, which both ends share
 // What is predicted to be faster by less than this share is not worth being less simple: predictions miss by more.
 constexpr double kTie = 0.02;
+constexpr double kTieOnHosts = 0.1;  // more there
 
 // One-way price of the cheapest path that joins rank 0 and another, for pieces of about so many bytes. As for moves, a
 // price that is not known counts only where none is known.
@@ -103,15 +115,97 @@ void add_candidates(const Algorithm& algorithm, const Collective& collective, co
   }
 }
 
+bool same_but_path(const Candidate& a, const Candidate& b) {
+  return a.algorithm == b.algorithm && a.parameters == b.parameters;
+}
+
 bool same_but_chunk(const Candidate& a, const Candidate& b) {
   return a.algorithm == b.algorithm && a.parameters.trees == b.parameters.trees &&
          a.parameters.arity == b.parameters.arity && a.path == b.path;
 }
 
+// Predicts its plans. False: they cannot be predicted. If the paths that are allowed cannot carry it, the seconds are
+// infinite; if that is so of all candidates, who makes the operation says why.
+bool predict_one(const Machine& machine, const std::shared_ptr<const Collective>& collective, Candidate& candidate) {
+  std::vector<Plan> plans;
+  try {
+    plans = plans_of(machine, collective, candidate);
+  } catch (const Error&) {
+    candidate.predicted = std::numeric_limits<double>::infinity();
+    return true;
+  }
+  if (plans.empty() || !can_predict(machine, plans)) return false;
+  const PredictedWork work = predicted_work(plans, machine);
+  candidate.predicted = work.seconds;
+  candidate.cores = work.cores;
+  return true;
+}
+
+bool worth_one_path(const Collective& collective, const Candidate& c) {
+  if (c.path != "auto" || std::isinf(c.predicted) || c.predicted < kWorthLooking) return false;
+  return collective.reduces() || collective.kind() == CollectiveKind::allgather ||
+         c.predicted * collective.ranks() > kUneven * c.cores;
+}
+
+// Paths of host memory that take less than `most` seconds for `bytes` each way.
+std::vector<std::string> single_paths(const Machine& machine, std::int64_t bytes, double most) {
+  std::vector<std::string> names;
+  for (const Path& path : all_paths()) {
+    if (path.memory != Memory::host || machine.unusable.contains(path.name) || !path.joins(machine, 0, 1)) continue;
+    const PathCost& cost = machine.cost(path.name);
+    const auto all = static_cast<double>(bytes);
+    if (cost.measured && cost.mutual.latency + seconds_of(cost, cost.mutual, all, all) < most)
+      names.push_back(path.name);
+  }
+  return names;
+}
+
+// What a core loads from a peer's memory needs no second look; what is put or staged does, by who goes on with it.
+bool loads_from_peers(const Path& path) {
+  return path.resource == Resource::peer_core && path.transport.empty();
+}
+
+// Adds the best of those that were predicted, `some`, each with the path that suits all of its pieces best.
+void predict_on_one_path(const Machine& machine, const std::shared_ptr<const Collective>& collective,
+                         std::vector<Candidate*> some, std::vector<Candidate>& all) {
+  if (collective->on_gpu() || collective->shape().path != "auto" || machine.size() > kMostOnOnePath) return;
+  // What was measured knows better.
+  if (std::any_of(some.begin(), some.end(), [](const Candidate* c) { return c->measured; })) return;
+  std::stable_sort(some.begin(), some.end(), [](auto* a, auto* b) { return a->predicted < b->predicted; });
+  const std::vector<std::string> paths =
+      single_paths(machine, bound_of(machine, *collective).bytes, some.front()->predicted);
+  some.resize(std::min(some.size(), machine.size() == 2 ? kAlgorithmsOfTwo : kAlgorithmsOnOnePath));
+  std::vector<Candidate> more;
+  for (const Candidate* one : some) {
+    if (!worth_one_path(*collective, *one)) continue;
+    std::vector<Candidate> on_one;
+    for (const std::string& path : paths) {
+      Candidate candidate = *one;
+      candidate.path = path;
+      if (predict_one(machine, collective, candidate) && !std::isinf(candidate.predicted))
+        on_one.push_back(std::move(candidate));
+    }
+    if (on_one.empty()) continue;
+    const double least = std::ranges::min(on_one, {}, &Candidate::predicted).predicted;
+    Candidate best = std::ranges::min(on_one, {}, [&](const Candidate& c) {
+      return std::pair(!loads_from_peers(path_named(c.path)) || c.predicted * (1 - kTieOnHosts) > least, c.predicted);
+    });
+    // As long: the planner's paths are that one.
+    if (best.predicted != one->predicted) more.push_back(std::move(best));
+  }
+  // Before those of the same algorithm, as one path is simpler than several.
+  for (Candidate& candidate : more)
+    all.insert(
+        std::find_if(all.begin(), all.end(), [&](const Candidate& other) { return same_but_path(other, candidate); }),
+        std::move(candidate));
+}
+
 // Predicts those that may win. All or none of them, so that equals are compared.
 void predict_all(const Machine& machine, const std::shared_ptr<const Collective>& collective,
                  std::vector<Candidate>& all) {
-  if (all.size() < 2 || machine.size() < 2 || machine.size() > kMostPredicted) return;
+  const bool alone =
+      all.size() < 2 && (collective->on_gpu() || collective->shape().path != "auto" || collective->whole() == 0);
+  if (alone || machine.size() < 2 || machine.size() > kMostPredicted) return;
   std::vector<Candidate*> hopeful;
   for (Candidate& candidate : all) hopeful.push_back(&candidate);
   std::stable_sort(hopeful.begin(), hopeful.end(), [](auto* a, auto* b) { return a->closed < b->closed; });
@@ -130,20 +224,12 @@ void predict_all(const Machine& machine, const std::shared_ptr<const Collective>
   }
   std::erase_if(
       hopeful, [&](const Candidate* c) { return std::find(looked_at.begin(), looked_at.end(), c) == looked_at.end(); });
-  std::vector<double> seconds;
-  for (const Candidate* candidate : hopeful) {
-    std::vector<Plan> plans;
-    try {
-      plans = plans_of(machine, collective, *candidate);
-    } catch (const Error&) {
-      // The paths that are allowed cannot carry it. If that is so of all, who makes the operation says why.
-      seconds.push_back(std::numeric_limits<double>::infinity());
-      continue;
-    }
-    if (plans.empty() || !can_predict(machine, plans)) return;
-    seconds.push_back(predicted_seconds(plans, machine));
+  for (Candidate* candidate : hopeful) {
+    if (predict_one(machine, collective, *candidate)) continue;
+    for (Candidate* other : hopeful) other->predicted = -1;
+    return;
   }
-  for (std::size_t i = 0; i < hopeful.size(); ++i) hopeful[i]->predicted = seconds[i];
+  predict_on_one_path(machine, collective, hopeful, all);
 }
 
 bool best_of_its_own(const Candidate& candidate, const std::vector<Candidate>& all) {
@@ -268,8 +354,9 @@ bool by_plans(const std::vector<Candidate>& all) {
 }
 
 // Candidates come with the simplest first.
-const Candidate& best_of(const std::vector<Candidate>& all) {
+const Candidate& best_of(const std::vector<Candidate>& all, Memory memory) {
   const bool predicted = by_plans(all);
+  const double tie = predicted && memory == Memory::host ? kTieOnHosts : kTie;
   const Candidate* best = nullptr;
   const auto value = [&](const Candidate& c) { return c.model(predicted) * c.factor; };
   for (const Candidate& candidate : all) {
@@ -277,7 +364,7 @@ const Candidate& best_of(const std::vector<Candidate>& all) {
     // Whether a path carries all of it only plans show.
     if (!predicted && candidate.path != "auto" && !candidate.measured) continue;
     // Other chunks are no less simple.
-    const double worth = best != nullptr && same_but_chunk(candidate, *best) ? 1 : 1 - kTie;
+    const double worth = best != nullptr && same_but_chunk(candidate, *best) ? 1 : 1 - tie;
     if (best == nullptr || value(candidate) < value(*best) * worth) best = &candidate;
   }
   return *best;

@@ -14,9 +14,10 @@ struct Candidate {
   Parameters parameters;
   double closed = 0;          ///< seconds by the closed form
   double predicted = -1;      ///< by predicting its plans; less than 0: was not, infinite: no path can carry it
-  std::string path = "auto";  ///< forced, where that was measured
+  std::string path = "auto";  ///< forced, where that was measured, or is predicted to be faster
   double factor = 1;          ///< correction
   bool measured = false;      ///< the correction is this candidate's own
+  double cores = 0;           ///< seconds that all ranks' cores are busy, where it was predicted
   /// What the model says.
   double model(bool by_plans) const { return by_plans ? predicted : closed; }
 };
@@ -42,8 +43,8 @@ std::vector<Candidate> candidates_of(const Machine& machine, const std::shared_p
 
 /// Whether plans were predicted; else the closed forms decide.
 bool by_plans(const std::vector<Candidate>& all);
-/// The fastest, or what is simpler and as fast.
-const Candidate& best_of(const std::vector<Candidate>& all);
+/// The fastest, or what is simpler and about as fast as predictions are right in this memory.
+const Candidate& best_of(const std::vector<Candidate>& all, Memory memory);
 
 /// The end of `explain`: what was chosen, among what, and what the hardware's bound is.
 std::string remark_of(const Machine& machine, const std::shared_ptr<const Collective>& collective,

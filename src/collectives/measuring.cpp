@@ -43,6 +43,8 @@ std::vector<Candidate> worth_measuring(const Machine& machine, const std::shared
   plain.corrections.clear();
   std::vector<Candidate> all = candidates_of(plain, collective);
   bool predicted = by_plans(all);
+  // Paths of hosts follow below.
+  std::erase_if(all, [&](const Candidate& c) { return !collective->on_gpu() && c.path != "auto"; });
   std::erase_if(all, [&](const Candidate& c) { return c.model(predicted) < 0 || std::isinf(c.model(predicted)); });
   std::stable_sort(all.begin(), all.end(),
                    [&](const Candidate& a, const Candidate& b) { return a.model(predicted) < b.model(predicted); });

@@ -14,9 +14,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kUncertain = 0.25;  // prices that differ by more from turn to turn may decide wrongly
-constexpr double kIdle = 0.25;       // cores that some process or other uses on a machine that does nothing
-constexpr int kMostAttempts = 3;     // a machine may be as uncertain as its prices
+constexpr double kUncertain = 0.25;    // prices that differ by more from turn to turn may decide wrongly
+constexpr double kIdle = 0.25;         // cores that some process or other uses on a machine that does nothing
+constexpr int kMostAttempts = 3;       // a machine may be as uncertain as its prices
+constexpr int kMostBusyAttempts = 12;  // but what was measured beside others says little of it
 
 template <class Visit>
 void each_text(Visit&& visit) {
@@ -77,7 +78,7 @@ bool Provenance::uncertain() const {
 }
 
 bool Provenance::may_improve(double others_now) const {
-  if (!uncertain() || attempts >= kMostAttempts) return false;
+  if (!uncertain() || attempts >= (busy() ? kMostBusyAttempts : kMostAttempts)) return false;
   return others_now <= (busy() ? others / 2 : kIdle);
 }
 
@@ -94,13 +95,14 @@ std::vector<std::string> keep_surer(std::vector<Provenance>& known, Provenance& 
     const auto has = [&](const auto& entry) { return one.spread.contains(entry.first); };
     if (!std::any_of(newer.spread.begin(), newer.spread.end(), has)) continue;
     before.push_back(&one);
-    newer.attempts = std::max(newer.attempts, one.attempts + 1);
+    // The first one that has the machine to itself begins anew.
+    if (newer.busy() || !one.busy()) newer.attempts = std::max(newer.attempts, one.attempts + 1);
   }
   std::vector<std::string> kept;
   for (Provenance* one : before) {
     for (const auto& [path, spread] : one->spread)
       if (newer.spread.contains(path) && one->surer(newer, path)) kept.push_back(path);
-    one->attempts = newer.attempts;
+    one->attempts = std::max(one->attempts, newer.attempts);
   }
   for (const std::string& path : kept) {
     newer.spread.erase(path);

@@ -59,6 +59,21 @@ Walked walk(std::span<const Plan> plans, const Machine& machine, const Prices& p
   return Walk(plans, machine, prices, longest, epochs, beside).run();
 }
 
+// What choosing among plans needs.
+Walked walk_quickly(std::span<const Plan> plans, const Machine& machine, double computation) {
+  // A chain of all ranks is full after as many rounds as there are ranks, and what it then takes a round must show in
+  // the second half of those that are walked.
+  const std::int64_t rounds = std::max(kFewRounds, 2 * std::ssize(plans));
+  bool in_part = false;
+  Walked walked = walk(plans, machine, detail::priced(plans, machine), rounds, 1, in_part, computation);
+  if (!walked.stuck.empty()) throw Error(fmt::format("predict: {} waits for ever; verify the plans", walked.stuck));
+  return walked;
+}
+
+double slowest(const Walked& walked) {
+  return *std::max_element(walked.ranks.begin(), walked.ranks.end());
+}
+
 std::vector<Prediction::Step> critical(std::span<const Plan> plans, const Prices& prices, const Walked& walked) {
   std::vector<Prediction::Step> steps;
   std::vector<bool> seen(prices.work.size());
@@ -114,14 +129,16 @@ double predicted_seconds(std::span<const Plan> plans, const Machine& machine) {
   return predicted_beside(plans, machine, 0);
 }
 
+PredictedWork predicted_work(std::span<const Plan> plans, const Machine& machine) {
+  const Walked walked = walk_quickly(plans, machine, 0);
+  PredictedWork work{slowest(walked)};
+  for (const auto& [name, seconds] : walked.busy)
+    if (name.starts_with(detail::kCoreOf)) work.cores += seconds;
+  return work;
+}
+
 double predicted_beside(std::span<const Plan> plans, const Machine& machine, double computation) {
-  // A chain of all ranks is full after as many rounds as there are ranks, and what it then takes a round must show in
-  // the second half of those that are walked.
-  const std::int64_t rounds = std::max(kFewRounds, 2 * std::ssize(plans));
-  bool in_part = false;
-  const Walked walked = walk(plans, machine, detail::priced(plans, machine), rounds, 1, in_part, computation);
-  if (!walked.stuck.empty()) throw Error(fmt::format("predict: {} waits for ever; verify the plans", walked.stuck));
-  return *std::max_element(walked.ranks.begin(), walked.ranks.end());
+  return slowest(walk_quickly(plans, machine, computation));
 }
 
 Prediction predict(std::span<const Plan> plans, const Machine& machine) {

@@ -13,6 +13,13 @@ namespace tasuki {
 /// rounds, or twice as many as there are ranks.
 double predicted_seconds(std::span<const Plan> plans, const Machine& machine);
 
+/// The same, and for how long cores are busy meanwhile.
+struct PredictedWork {
+  double seconds = 0;
+  double cores = 0;  ///< of all ranks together
+};
+PredictedWork predicted_work(std::span<const Plan> plans, const Machine& machine);
+
 /// The same where every rank starts, computes for `computation` seconds and waits, and only its own core, or messages
 /// under way, move bytes: seconds of the slowest rank with the computation.
 double predicted_beside(std::span<const Plan> plans, const Machine& machine, double computation);

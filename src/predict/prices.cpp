@@ -15,6 +15,7 @@
 #include "paths/peer.hpp"
 #include "plan/label.hpp"
 #include "predict/gpu_lanes.hpp"
+#include "predict/touched_by_peers.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki::detail {
@@ -114,6 +115,8 @@ class Pricing {
       return work;
     }
     const std::int64_t bytes = c.bytes * chunks(plan, c);
+    const bool on_host = paths_[static_cast<std::size_t>(c.path)]->memory == Memory::host;
+    if (on_host && c.verb != Verb::send) touched_.note(plan, c);
     ways_.insert(way(work.from, work.to));
     whole_[{way(work.from, work.to), paths_[static_cast<std::size_t>(c.path)]}] += bytes;
     if (!machine_.same_island(work.from, work.to)) prices_.between_islands += bytes;
@@ -165,7 +168,7 @@ class Pricing {
         return;
       }
       if (!work.on_core && path.carries(Verb::send) && c.verb == Verb::copy) return price_packing(plan, c, work);
-      work.seconds = within(plan, c, path, plan.rank);
+      work.seconds = std::max(within(plan, c, path, plan.rank), from_caches(plan, c, path));
       if (!work.on_core) work.seconds *= share_of_pass(plan, i);
       if (!work.on_core && c.loop >= 0 && ends_pass(plan, i)) work.seconds += machine_.constants.gpu_round;
       if (!work.on_core && c.dep_count > 0) work.seconds += machine_.constants.gpu_round;
@@ -287,6 +290,19 @@ class Pricing {
     return ask(self, cost, move, plan, c, at);
   }
 
+  // The time of a copy within the rank whose lines lie in another core's cache, because another rank loads them, too:
+  // as long as that rank takes for them. 0: they do not.
+  double from_caches(const Plan& plan, const Command& c, const Path& path) const {
+    const bool within = c.verb == Verb::copy || c.verb == Verb::reduce;
+    if (path.memory != Memory::host || !within || !touched_.fetches(plan, c)) return 0;
+    const Path& pull = path_named("shared:pull");
+    const PathCost& cost = machine_.cost(pull.name);
+    if (!cost.measured) return 0;
+    const double bytes = static_cast<double>(c.bytes);
+    const auto moved = moved_.find(plan.rank);
+    return seconds_of(cost, cost.mutual, bytes, moved == moved_.end() ? bytes : static_cast<double>(moved->second));
+  }
+
   double between(const Plan& plan, std::size_t i, const Path& path, const Work& work) {
     const Command& c = plan.commands[i];
     if (!path.joins(machine_, work.from, work.to))
@@ -343,6 +359,7 @@ class Pricing {
   std::unordered_map<std::int32_t, std::int64_t> moved_;  // bytes that a rank gets, or moves within, in an epoch
   std::unordered_map<std::int32_t, int> mutual_peers_;    // of a rank: how many it sends to that send to it
   std::unordered_map<Link, std::int64_t, Mixed> whole_;   // bytes of an epoch
+  TouchedByPeers touched_;
   std::set<std::string> guessed_;
   std::unordered_map<std::tuple<std::int32_t, Purpose, std::int32_t, std::int32_t, std::string>, std::int32_t, Mixed>
       counters_;

@@ -67,7 +67,7 @@ void Walk::set_up() {
   for (std::int32_t r = 0; r < std::ssize(plans_); ++r) {
     Rank rank;
     const int host = machine_.ranks[at(r)].host;
-    rank.core = resources_.add(fmt::format("core of rank {}", r));
+    rank.core = resources_.add(fmt::format("{}{}", kCoreOf, r));
     for (const std::string& name : prices_.hardware)
       rank.hardware.push_back(resources_.add(fmt::format("{} of rank {}", name, r)));
     if (machine_.cores > 0 && machine_.cores < ranks_of[host]) {

@@ -8,6 +8,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -18,6 +19,9 @@
 #include "tasuki/plan.hpp"
 
 namespace tasuki::detail {
+
+/// What a rank's core is called in `Walked::busy`, before the rank's number.
+constexpr std::string_view kCoreOf = "core of rank ";
 
 /// The results of one walk. Times are of the last epoch, which all ranks start together at time 0, unless said
 /// otherwise.

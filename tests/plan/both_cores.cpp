@@ -19,6 +19,7 @@ PathCost of(double bandwidth) {
 // The paths of a broadcast of 3 MiB in three parts from rank 0 to rank 1.
 std::set<std::string> paths_of(double put, double pull, double eager, double read, bool shared) {
   Machine machine = Machine::uniform(2, 2, 0);
+  machine.costs["self"] = of(100e9);
   machine.costs["shared:put"] = of(put);
   machine.costs["shared:pull"] = of(pull);
   machine.costs["shared:eager"] = of(eager);

@@ -101,6 +101,21 @@ TEST_CASE("a profile tells how its prices came about, and newer measurements rep
   CHECK(known[0].attempts == 2);
   wide.attempts = 3;
   CHECK_FALSE(wide.may_improve(0));
+  // Attempts beside others are many, and do not count once the machine is quiet.
+  Provenance busy = second;
+  busy.attempts = 3;
+  CHECK(busy.may_improve(0));
+  std::vector<Provenance> beside{busy};
+  Provenance still = second;
+  keep_surer(beside, still);
+  CHECK(still.attempts == 4);
+  Provenance quiet = wide;
+  quiet.attempts = 1;
+  keep_surer(beside, quiet);
+  CHECK(quiet.attempts == 1);
+  CHECK(quiet.may_improve(0));
+  busy.attempts = 12;
+  CHECK_FALSE(busy.may_improve(0));
   std::vector<Provenance> all{first};
   add_provenance(all, second);
   REQUIRE(all.size() == 2);

@@ -36,7 +36,6 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 const AlgorithmRegistration registration{[] {
   return Algorithm{.name = "exchange",
                    .collective = CollectiveKind::allreduce,
-                   .worth_trying = more_than_a_pair,
                    .in_order = true,
                    .seconds = seconds,
                    .list = list};

@@ -60,7 +60,17 @@ void list(const Collective& c, const Parameters& p, Steps& steps) {
   for (const Range chunk : chunks_of(c, p, {0, c.whole()})) list_chunk(c, islands, sum, chunk, link++, steps);
 }
 
-const AlgorithmRegistration registration{[] { return hierarchical(CollectiveKind::reduce, seconds, list); }};
+// On hosts also within one island: all cores add up a large vector, where the other algorithms leave that to the root.
+bool worth_trying(const Collective& c) {
+  constexpr std::int64_t kLarge = 512 << 10;
+  return has_hierarchy(c) || (!c.on_gpu() && Islands(c).count() == 1 && c.whole() >= kLarge);
+}
+
+const AlgorithmRegistration registration{[] {
+  Algorithm algorithm = hierarchical(CollectiveKind::reduce, seconds, list);
+  algorithm.worth_trying = worth_trying;
+  return algorithm;
+}};
 
 }  // namespace
 }  // namespace tasuki

@@ -40,7 +40,6 @@ const AlgorithmRegistration registration{[] {
   return Algorithm{.name = "collect",
                    .collective = CollectiveKind::reduce_scatter,
                    .complexity = 2,
-                   .worth_trying = on_gpus,
                    .settings = cut_settings,
                    .seconds = seconds,
                    .list = list};
