@@ -26,8 +26,9 @@ struct Options {
   int blocks = 16;
   int ranks = 0;  // threads of this process; 0: processes of MPI
   std::string only;
-  int direct = 1;   // what does not go through the host
-  int by_host = 1;  // what does
+  int direct = 1;         // what does not go through the host
+  int by_host = 1;        // what does
+  int staging = 1 << 20;  // bytes, of a message that does
   int peers = 1;
 };
 

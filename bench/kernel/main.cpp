@@ -59,13 +59,14 @@ Options options_of(int argc, char** argv) {
                        : name == "--direct"   ? &options.direct
                        : name == "--by-host"  ? &options.by_host
                        : name == "--peers"    ? &options.peers
+                       : name == "--staging"  ? &options.staging
                                               : nullptr;
     const bool flag = value == &options.direct || value == &options.by_host || value == &options.peers;
     if (value != nullptr && i + 1 < argc) *value = std::atoi(argv[i + 1]);
     if (value != nullptr && *value >= (flag ? 0 : 1)) continue;
     std::fprintf(stderr,
                  "usage: %s [--iterations N] [--launches N] [--threads N] [--blocks N] [--ranks N], all above 0, "
-                 "[--only TEXT] [--direct 0|1] [--by-host 0|1] [--peers 0|1]\n",
+                 "[--only TEXT] [--direct 0|1] [--by-host 0|1] [--peers 0|1] [--staging BYTES]\n",
                  argv[0]);
     std::exit(EXIT_FAILURE);
   }
@@ -199,7 +200,7 @@ void through_the_host(const tasuki::Context& context, const Options& options, Be
   if (context.size() == 1) return;
   tasuki::MessagesOptions how;
   how.path = "mpi";
-  how.largest = kMost;
+  how.staging = options.staging;
   how.by_host = 8;
   const tasuki::Messages by_host(context, how);
   bench.measure("request to the host and back", 8, 1, 1, [&](const tasuki::ResidentOptions& launch, const Run& run) {

@@ -84,9 +84,9 @@ struct MessagesOptions {
   /// `auto`: messages go through the host, by MPI, to ranks whose memory is not reached. `mpi`: to all others. If
   /// `auto`, TASUKI_PATH=mpi counts.
   std::string path = "auto";
-  /// Messages through the host, sent and received, that may be under way on a rank; rounded up to a power of two. Each
-  /// has `largest` bytes of pinned memory, in which a larger message travels in slices.
+  /// Messages through the host, sent and received, that may be under way on a rank; rounded up to a power of two.
   int by_host = 64;
+  std::int64_t staging = 1 << 20;  ///< pinned bytes of each of these; a larger message travels in slices of a quarter
   /// Receives may be from `device::kAnyRank`: from any other rank. All messages to others then go through the host, as
   /// with `path` mpi, for only there one matches them all.
   bool any_source = false;

@@ -268,9 +268,9 @@ void make_team(PyKernelTeam* self, const ContextHandle& context, std::int64_t wi
 }
 
 void make_messages(PyMessages* self, const ContextHandle& context, int depth, int receives, std::int64_t eager,
-                   std::int64_t largest, Truth concurrent, const std::string& path, int by_host, Truth any_source,
-                   std::int64_t window, int signals, int words, int barriers, int packets, std::int64_t packet,
-                   int exchanges, int exchange_words) {
+                   std::int64_t largest, Truth concurrent, const std::string& path, int by_host, std::int64_t staging,
+                   Truth any_source, std::int64_t window, int signals, int words, int barriers, int packets,
+                   std::int64_t packet, int exchanges, int exchange_words) {
   MessagesOptions options;
   options.team = team_options(window, signals, words, barriers, packets, packet, exchanges, exchange_words);
   options.depth = depth;
@@ -280,6 +280,7 @@ void make_messages(PyMessages* self, const ContextHandle& context, int depth, in
   options.concurrent = concurrent;
   options.path = path;
   options.by_host = by_host;
+  options.staging = staging;
   options.any_source = any_source;
   TeamCore core;
   core.messages.emplace(context.owner->context(), options);
@@ -393,12 +394,14 @@ With a team of its own, for the primitives. Messages to ranks out of reach go th
   messages.def(
       "__init__", make_messages, nb::arg("context"), nb::kw_only(), nb::arg("depth") = 16, nb::arg("receives") = 64,
       nb::arg("eager") = 1024, nb::arg("largest") = 1 << 16, nb::arg("concurrent") = true, nb::arg("path") = "auto",
-      nb::arg("by_host") = 64, nb::arg("any_source") = false, nb::arg("window") = 0, nb::arg("signals") = 64,
-      nb::arg("words") = 64, nb::arg("barriers") = 4, nb::arg("packets") = 0, nb::arg("packet") = 4096,
-      nb::arg("exchanges") = 1, nb::arg("exchange_words") = 32,
+      nb::arg("by_host") = 64, nb::arg("staging") = 1 << 20, nb::arg("any_source") = false, nb::arg("window") = 0,
+      nb::arg("signals") = 64, nb::arg("words") = 64, nb::arg("barriers") = 4, nb::arg("packets") = 0,
+      nb::arg("packet") = 4096, nb::arg("exchanges") = 1, nb::arg("exchange_words") = 32,
       nb::sig("def __init__(self, context: Context, *, depth: SupportsIndex = 16, receives: SupportsIndex = 64, "
               "eager: SupportsIndex = 1024, largest: SupportsIndex = 65536, concurrent: Truth = True, "
-              "path: str = 'auto', by_host: SupportsIndex = 64, any_source: Truth = False, window: SupportsIndex = 0, "
+              "path: str = 'auto', by_host: SupportsIndex = 64, staging: SupportsIndex = 1048576, any_source: Truth = "
+              "False, "
+              "window: SupportsIndex = 0, "
               "signals: SupportsIndex = 64, words: SupportsIndex = 64, barriers: SupportsIndex = 4, "
               "packets: SupportsIndex = 0, packet: SupportsIndex = 4096, exchanges: SupportsIndex = 1, "
               "exchange_words: SupportsIndex = 32) -> None"),
@@ -407,10 +410,11 @@ With a team of its own, for the primitives. Messages to ranks out of reach go th
 depth: messages to one rank that never wait for their receiver.
 receives: that may be open for one sender.
 eager: bytes of a message that is stored at once into its place at the receiver.
-largest: bytes of a message from outside the window; through the host larger ones go in slices.
+largest: bytes of a message from outside the window.
 concurrent: several groups of a rank may make calls at the same time; without, calls are quicker.
 path: 'auto', or 'mpi': through the host to all others.
 by_host: messages through the host that may be under way on a rank.
+staging: pinned bytes of each of these; larger messages go in slices.
 any_source: receives may be from any other rank, `kAnyRank`; all messages to others then go through the host.
 The others are those of `KernelTeam`. Raises tasuki.Error on all ranks if arguments differ or cannot be.)");
   bind_team(messages, "Messages", [](const TeamCore& core) { return core.messages->device(); });

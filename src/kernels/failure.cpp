@@ -229,7 +229,7 @@ std::string what(const Failure& f, const device::Team& team) {
           f.call == Call::barrier || f.call == Call::grid_barrier ? "all ranks" : fmt::format("rank {}", f.peer));
     case Reason::host_room:
       return fmt::format(
-          "{} {} {} with {}: {} bytes; through the host {} may go, for MessagesOptions::largest is too small for "
+          "{} {} {} with {}: {} bytes; through the host {} may go, for MessagesOptions::staging is too small for "
           "slices: make it 64 or more, or send less at once",
           call, f.call == Call::irecv ? "from" : "to", peer_text(f.peer), tag_text(f.index), f.found, f.expected);
     case Reason::host_tag:

@@ -34,7 +34,7 @@ std::string complaint_about(const MessagesOptions& options) {
   for (const std::string& complaint :
        {between("depth", options.depth, 1, kMostDepth), between("receives", options.receives, 1, kMostReceives),
         between("eager", options.eager, 0, kMostEager), between("largest", options.largest, 0, kMostStaged),
-        between("by_host", options.by_host, 1, kMostByHost)})
+        between("by_host", options.by_host, 1, kMostByHost), between("staging", options.staging, 0, kMostStaged)})
     if (!complaint.empty()) return complaint;
   if (options.path != "auto" && options.path != "mpi")
     return fmt::format("option 'path' is '{}'; it must be 'auto' or 'mpi'", options.path);
@@ -113,6 +113,7 @@ Agreement agreement_on(const Context& context, const MessagesOptions& options) {
       .same("largest", options.largest)
       .same("path", options.path)
       .same("by_host", options.by_host)
+      .same("staging", options.staging)
       .same("any_source", options.any_source)
       .complain(complaint_about(options));
   return agreement;
@@ -150,7 +151,7 @@ Others others_of(const Context& context, const MessagesOptions& options) {
 struct ByHost {
   ByHost(Runtime& runtime, bool on_gpu, const MessagesOptions& options)
       : messages(runtime, on_gpu, std::bit_ceil(static_cast<device::Word>(options.by_host)),
-                 static_cast<device::Word>((options.largest + 15) / 16 * 16),
+                 static_cast<device::Word>((options.staging + 15) / 16 * 16),
                  [&registry = KernelRegistry::of(runtime), on_gpu] { registry.request_stop(on_gpu); }),
         served(KernelRegistry::of(runtime).serve()) {}
   HostMessages messages;

@@ -193,6 +193,16 @@ def test_a_signal_ends_planning_for_many_ranks(started, name):
         assert ("interrupted" if name == "SIGINT" else f"stopped by {name}") in process.stderr.read()
 
 
+def test_info_says_how_old_and_how_certain_prices_are(tasuki, tmp_path):
+    one = {"date": "2026-01-02T03:04:05Z", "host": "far", "spread": {"mpi": 0.31}, "load": 1.5, "others": 0.7, "cores": 2}
+    file = tmp_path / "profile.json"
+    file.write_text(json.dumps({"version": 10, "machine": "far", "paths": {}, "measured": [one]}))
+    told = {row["what"]: row["text"] for row in tasuki("info", "--json", TASUKI_PROFILE=str(file))["usable"]}
+    text = told["machine profile"]
+    assert re.search(r"measured 2026-01-02T03:04:05Z \(\d+ days ago\) on far, within 31 %, uncertain", text), text
+    assert "load 1.50, others used 0.7 of 2 cores" in text
+
+
 def test_a_run_that_hangs_is_stopped(tasuki, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import time\ntime.sleep(100)\n")

@@ -4,7 +4,8 @@
 //   killed_making VICTIM WHEN
 //
 // WHEN: `context`, `subset`: the victim dies instead of making it; `inside`: in MPI's call that makes the subset's
-// communicator; `first`: in the middle of the process's first context.
+// communicator; `first`: in the middle of the process's first context; `closed`: when a subset is made, which the
+// others then release, as nobody waits for a dead rank there, and go on in the context.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <signal.h>
@@ -61,10 +62,19 @@ int main(int argc, char** argv) {
     const tasuki::Context ctx(MPI_COMM_WORLD);
     ctx.barrier();
     begin = std::chrono::steady_clock::now();
-    if (victim && when != "inside") die();
-    dies_inside = victim;
     std::vector<int> all(static_cast<std::size_t>(ranks));
     std::iota(all.begin(), all.end(), 0);
+    if (when == "closed") {
+      {
+        const tasuki::Context part = ctx.subset(all);
+        part.barrier();
+        begin = std::chrono::steady_clock::now();
+        if (victim) die();
+      }
+      ctx.barrier();
+    }
+    if (victim && when != "inside") die();
+    dies_inside = victim;
     const tasuki::Context made = when == "context" ? tasuki::Context(MPI_COMM_WORLD) : ctx.subset(all);
   } catch (const tasuki::Error& caught) {
     error = caught.what();

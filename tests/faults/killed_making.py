@@ -31,7 +31,7 @@ def main() -> int:
     os.environ["TASUKI_PMPI"] = "0"
     complaints = []
     for turn in range(arguments.rounds):
-        for number, when in enumerate(("context", "subset", "inside", "first")):
+        for number, when in enumerate(("context", "subset", "inside", "first", "closed")):
             complaints += kill(arguments.launcher, arguments.program, (turn + number) % RANKS, when)
     print("\n".join(["FAILED:", *complaints]) if complaints else "ok")
     return 1 if complaints else 0

@@ -82,7 +82,7 @@ RANK_TEST("kernels receive from any rank through the host where that is asked fo
   for (const bool concurrent : {false, true}) {
     tasuki::MessagesOptions options;
     options.any_source = true;
-    options.largest = 1000;  // larger ones go in slices
+    options.staging = 1000;  // larger ones go in slices
     options.concurrent = concurrent;
     const tasuki::Messages messages(ctx, options);
     const Buffer<Byte> memory(35 * kMostOfAny);

@@ -64,7 +64,7 @@ RANK_TEST("blocks of kernels copy slices of each other's messages through the ho
   constexpr int kBlocks = 3;
   tasuki::MessagesOptions options;
   options.path = "mpi";
-  options.largest = 800;
+  options.staging = 800;
   options.by_host = 16;
   const tasuki::Messages messages(ctx, options);
   const Buffer<Byte> memory(static_cast<std::size_t>(kBlocks) * 2 * 2100);
@@ -109,7 +109,7 @@ RANK_TEST("a kernel that waits for something else sends and receives slices mean
   prepare(ctx);
   tasuki::MessagesOptions options;
   options.path = "mpi";
-  options.largest = 1 << 12;
+  options.staging = 1 << 12;
   const tasuki::Messages messages(ctx, options);
   for (const Word bytes : {Word{4097}, Word{177777}}) {
     const Buffer<Byte> memory(2 * bytes + 8);

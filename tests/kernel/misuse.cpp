@@ -433,7 +433,7 @@ std::string expected_by_host(HostFault fault, int rank, int ranks) {
       return "barrier: kernels of this rank do not reach the memory of all ranks";
     case HostFault::too_large:
       return "isend to rank " + other +
-             " with tag 2: 3000 bytes; through the host 48 may go, for MessagesOptions::largest is too";
+             " with tag 2: 3000 bytes; through the host 48 may go, for MessagesOptions::staging is too";
     case HostFault::receive:
       return "wait for a message from rank " + other + " with tag 77, which comes through the host: it did not come";
     case HostFault::truncated:
@@ -443,7 +443,7 @@ std::string expected_by_host(HostFault fault, int rank, int ranks) {
              ": the message with tag 4 has 3000 bytes, its receive takes 2999";
     case HostFault::layout:
       return "isend to rank " + other +
-             " with tag 6: 3000 bytes; through the host 48 may go, for MessagesOptions::largest is too";
+             " with tag 6: 3000 bytes; through the host 48 may go, for MessagesOptions::staging is too";
     case HostFault::untaken:
       return "from rank " + other + " with tag 5: 4 messages through the host have not ended";
   }
@@ -458,7 +458,7 @@ void one_fault_by_host(const tasuki::Context& shared) {
   CAPTURE(expected);
   tasuki::MessagesOptions options;
   options.path = "mpi";
-  options.largest = by_host == HostFault::too_large || by_host == HostFault::layout ? 48 : 2048;
+  options.staging = by_host == HostFault::too_large || by_host == HostFault::layout ? 48 : 2048;
   options.by_host = 4;
   const tasuki::Messages messages(ctx, options);
   const Buffer<Byte> memory(4096);

@@ -210,11 +210,12 @@ inline Part part_of(int me, int ranks, int rounds, int seed, Word largest, Word 
 
 inline void exchange(const tasuki::Context& ctx, Kernel kernel, const tasuki::ResidentOptions& width, int rounds,
                      int seed, Word largest, bool concurrent = true, const std::string& path = "auto",
-                     std::int64_t staging = tasuki::MessagesOptions().largest) {
+                     std::int64_t staging = tasuki::MessagesOptions().staging) {
   CAPTURE(seed);
   CAPTURE(staging);
   const bool tight = seed % 3 == 0;  // isend has to wait, and takes meanwhile what comes for receives that are open
-  const Part part = part_of(ctx.rank(), ctx.size(), rounds, seed, largest, static_cast<Word>(staging), tight);
+  const std::int64_t outside = path == "mpi" ? staging : tasuki::MessagesOptions().largest;
+  const Part part = part_of(ctx.rank(), ctx.size(), rounds, seed, largest, static_cast<Word>(outside), tight);
   for (int r = 0; r < rounds; ++r)
     REQUIRE(part.first[static_cast<std::size_t>(r) + 1] - part.first[static_cast<std::size_t>(r)] <= kMostRequests);
   tasuki::MessagesOptions options;
@@ -225,7 +226,7 @@ inline void exchange(const tasuki::Context& ctx, Kernel kernel, const tasuki::Re
   options.eager = seed % 2 == 0 ? 1024 : 37;
   options.concurrent = concurrent;
   options.path = path;
-  options.largest = staging;
+  options.staging = staging;
   const tasuki::Messages messages(ctx, options);
   const Buffer<Post> posts(part.posts);
   const Buffer<int> first(part.first);

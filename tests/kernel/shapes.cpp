@@ -64,7 +64,7 @@ std::vector<Layout> layouts_of(int rows, int columns, std::int64_t unit) {
 }
 
 void exchange(const tasuki::Context& ctx, const tasuki::ResidentOptions& width, int kind, bool concurrent, int seed,
-              const std::string& path = "auto", std::int64_t staging = tasuki::MessagesOptions().largest) {
+              const std::string& path = "auto", std::int64_t staging = tasuki::MessagesOptions().staging) {
   CAPTURE(seed);
   std::mt19937 random(static_cast<unsigned>(seed));
   std::vector<Layout> send;
@@ -85,7 +85,7 @@ void exchange(const tasuki::Context& ctx, const tasuki::ResidentOptions& width, 
   options.eager = 300;
   options.concurrent = concurrent;
   options.path = path;
-  options.largest = staging;
+  options.staging = staging;
   const tasuki::Messages messages(ctx, options);
   std::vector<tasuki::MessageLayout> made;
   std::vector<Ends> ends;

@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "error_of.hpp"
+#include "printed.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -125,7 +127,10 @@ TEST_CASE("a damaged profile in Tasuki's own cache counts as missing, one that t
       const Variable named("TASUKI_PROFILE", file.string());
       CHECK(error_of(use).find("machine profile " + file.string()) != std::string::npos);
     }
-    CHECK(error_of(use) == "no error");
+    // Rank 0 says so in one line.
+    const std::string said = printed([&] { CHECK(error_of(use) == "no error"); });
+    CHECK(std::ranges::count(said, '\n') == (rank == 0 ? 1 : 0));
+    CHECK((said.find(file.string()) != std::string::npos) == (rank == 0));
   }
   CHECK(error_of(measure) == "no error");
   MPI_Barrier(MPI_COMM_WORLD);

@@ -145,6 +145,20 @@ TEST_CASE("what failed in another context is told by the next start, once, which
   CHECK(good->test());
 }
 
+TEST_CASE("test and wait tell that a kernel gave up") {
+  const Context ctx(MPI_COMM_WORLD);
+  for (const bool waits_for_it : {false, true}) {
+    const Context part = ctx.subset(all_of(ctx));
+    leave_prices(part);
+    Pair bad(part, "u");
+    fails = true;
+    bad->start();
+    fails = false;
+    CHECK(error_of([&] { waits_for_it ? bad->wait() : static_cast<void>(bad->test()); }) == "a kernel gave up");
+    CHECK(error_of([&] { bad->free(); }) == "no error");  // it has been told
+  }
+}
+
 TEST_CASE("synchronize that gives up says what kernels have waited for, or that none has") {
   const Context ctx(MPI_COMM_WORLD);
   const std::string late = "rank " + std::to_string(ctx.rank()) + ": synchronize: the work in the stream did not end: ";
