@@ -194,7 +194,8 @@ def test_a_signal_ends_planning_for_many_ranks(started, name):
 
 
 def test_info_says_how_old_and_how_certain_prices_are(tasuki, tmp_path):
-    one = {"date": "2026-01-02T03:04:05Z", "host": "far", "spread": {"mpi": 0.31}, "load": 1.5, "others": 0.7, "cores": 2}
+    one = {"date": "2026-01-02T03:04:05Z", "host": "far", "load": 1.5, "others": 0.7, "cores": 2}
+    one["spread"] = {"mpi": 0.31}
     file = tmp_path / "profile.json"
     file.write_text(json.dumps({"version": 10, "machine": "far", "paths": {}, "measured": [one]}))
     told = {row["what"]: row["text"] for row in tasuki("info", "--json", TASUKI_PROFILE=str(file))["usable"]}

@@ -34,11 +34,8 @@ void list(const Collective& c, const Parameters&, Steps& steps) {
 }
 
 const AlgorithmRegistration registration{[] {
-  return Algorithm{.name = "exchange",
-                   .collective = CollectiveKind::allreduce,
-                   .in_order = true,
-                   .seconds = seconds,
-                   .list = list};
+  return Algorithm{
+      .name = "exchange", .collective = CollectiveKind::allreduce, .in_order = true, .seconds = seconds, .list = list};
 }};
 
 }  // namespace
