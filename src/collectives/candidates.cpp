@@ -42,8 +42,6 @@ constexpr std::size_t kAlgorithmsOnOnePath = 3;
 constexpr std::size_t kAlgorithmsOfTwo = 2;  // of two ranks, whose algorithms differ little
 constexpr double kUneven = 1.25;             // an epoch takes so many times what a core is busy on average
 constexpr double kWorthLooking = 0.5e-6;
-constexpr double kHopelessPath =
-    1.5;  // its price is so many times what the planner's paths take, which both ends share
 // What is predicted to be faster by less than this share is not worth being less simple: predictions miss by more.
 constexpr double kTie = 0.02;
 constexpr double kTieOnHosts = 0.1;  // more there
