@@ -158,6 +158,12 @@ Offer priced_packed(const Question& q) {
   return offer;
 }
 
+Offer priced_by_list(const Question& q) {
+  Offer offer = priced(q);
+  offer.seconds += static_cast<double>(q.move.runs() - q.move.runs_on_host()) * link_cost(q).per_run;
+  return offer;
+}
+
 Offer priced_through_ring(const Question& q) {
   Offer offer = priced(q);
   double less = 0;
