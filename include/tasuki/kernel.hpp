@@ -86,7 +86,8 @@ struct MessagesOptions {
   std::string path = "auto";
   /// Messages through the host, sent and received, that may be under way on a rank; rounded up to a power of two.
   int by_host = 64;
-  std::int64_t staging = 1 << 20;  ///< pinned bytes of each of these; a larger message travels in slices of a quarter
+  /// Bytes of pinned memory of each of these messages. A larger one travels in slices of a quarter of it.
+  std::int64_t staging = 1 << 20;
   /// Receives may be from `device::kAnyRank`: from any other rank. All messages to others then go through the host, as
   /// with `path` mpi, for only there one matches them all.
   bool any_source = false;
