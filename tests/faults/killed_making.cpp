@@ -4,8 +4,8 @@
 //   killed_making VICTIM WHEN
 //
 // WHEN: `context`, `subset`: the victim dies instead of making it; `inside`: in MPI's call that makes the subset's
-// communicator; `first`: in the middle of the process's first context; `closed`: when a subset is made, which the
-// others then release, as nobody waits for a dead rank there, and go on in the context.
+// communicator; `first`: in the middle of the process's first context; `closed`: once a subset
+// is made. The others release it, which waits for nobody, and then meet in the context.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <signal.h>

@@ -155,7 +155,7 @@ TEST_CASE("test and wait tell that a kernel gave up") {
     bad->start();
     fails = false;
     CHECK(error_of([&] { waits_for_it ? bad->wait() : static_cast<void>(bad->test()); }) == "a kernel gave up");
-    CHECK(error_of([&] { bad->free(); }) == "no error");  // it has been told
+    CHECK(error_of([&] { bad->free(); }) == "no error");  // an error is reported once
   }
 }
 
