@@ -30,16 +30,26 @@ struct ProtocolSwitch {
   friend bool operator==(const ProtocolSwitch&, const ProtocolSwitch&) = default;
 };
 
+/// What a contiguous run costs where an epoch moves many of them, more than caches hold the lines of.
+struct RunsPrice {
+  std::int64_t runs = 0;
+  double seconds = 0;  ///< of each
+  friend bool operator==(const RunsPrice&, const RunsPrice&) = default;
+};
+
 /// What a path costs in one situation, in seconds and bytes per second.
 struct LinkCost {
   double latency = 1e-6;        ///< of a link with one word, from start to arrival
   double bandwidth = 5e9;       ///< of the first `PathCost::bulk_from` bytes of a piece
   double bulk_bandwidth = 5e9;  ///< of its bytes beyond these
-  double per_run = 2e-9;        ///< added for every contiguous run of the more scattered side
+  double per_run = 2e-9;        ///< added for every contiguous run of the more scattered side, if these are few
   /// By size, ascending; other sizes lie between these. If there are any, both bandwidths above only describe the path.
   std::vector<SizedBandwidth> by_size = {};
   /// By size, ascending. A piece of more bytes than the first of them does not use the bandwidths above.
   std::vector<ProtocolSwitch> switches = {};
+  /// By their number, ascending. `per_run` is of `few_runs`; other numbers lie between these.
+  std::vector<RunsPrice> by_runs = {};
+  static constexpr std::int64_t few_runs = 2048;
   friend bool operator==(const LinkCost&, const LinkCost&) = default;
 };
 

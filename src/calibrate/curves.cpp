@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::int64_t kMost = kCurveSizes.back();
 constexpr std::int64_t kMostOfSmall = kCurveSizes[kFirstLargest - 1];
+constexpr std::size_t kLikeRuns = 4;  // the size whose bandwidth the bytes of many runs have
 
 constexpr std::array kAllTimes{&Curves::one_way, &Curves::both, &Curves::own, &Curves::own_both};
 
@@ -42,6 +43,23 @@ std::shared_ptr<std::byte> own_memory(std::int64_t bytes) {
   return memory;
 }
 
+// What is moved, from the begin of the memory on.
+struct Piece {
+  Layout layout;
+  std::int64_t bytes;  // of memory, up to its last line
+  std::int64_t step;   // bytes from one line of it to the next
+  bool runs = false;   // these arrive beside those that are sent, in the same lines, as in halos
+  explicit Piece(std::int64_t size) : layout(Layout::bytes(size)), bytes(size), step(64) {}
+  static Piece of_runs() {
+    Piece piece(8);
+    piece.layout = Layout::hvector(kManyRuns, 1, kStride, piece.layout);
+    piece.bytes = kManyRuns * kStride;
+    piece.step = kStride;
+    piece.runs = true;
+    return piece;
+  }
+};
+
 // A path in one kind of memory.
 class Mover {
  public:
@@ -54,44 +72,45 @@ class Mover {
   }
 
   /// One way, each after a word has come back.
-  double one_way(std::int64_t bytes) {
-    const Layout piece = Layout::bytes(bytes);
-    Transfer there(context_, {a_, from_, piece}, {b_, to_, piece}, options_);
-    if (a_ == b_) return time(bytes, true, true, {&there});
+  double one_way(const Piece& piece) {
+    Transfer there(context_, {a_, from_, piece.layout}, {b_, arrives(piece), piece.layout}, options_);
+    if (a_ == b_) return time(piece, true, true, {&there});
     const Layout word = Layout::bytes(8);
     Transfer back(context_, {b_, from_, word}, {a_, to_, word}, options_);
-    return time(bytes, context_.rank() == a_, context_.rank() == b_, {&there, &back});
+    return time(piece, context_.rank() == a_, context_.rank() == b_, {&there, &back});
   }
 
-  double both_ways(std::int64_t bytes) {
-    BothWays there(context_, a_, b_, from_, to_, Layout::bytes(bytes), options_);
-    return time(bytes, true, true, {&there});
+  double both_ways(const Piece& piece) {
+    BothWays there(context_, a_, b_, from_, arrives(piece), piece.layout, options_);
+    return time(piece, true, true, {&there});
   }
 
  private:
+  std::byte* arrives(const Piece& piece) const { return piece.runs ? from_ + 8 : to_; }
+
   static void run(Operation& operation) {
     operation.start();
     operation.wait();
   }
 
   // Writes to every line that is sent next, and reads every line that has come.
-  void compute(std::int64_t bytes, bool sends, bool receives) {
-    constexpr std::int64_t kLine = 64;
+  void compute(const Piece& piece, bool sends, bool receives) {
     ++written_;
-    for (std::int64_t i = 0; sends && i < bytes; i += kLine) from_[i] = static_cast<std::byte>(written_);
+    const std::byte* const to = arrives(piece);
+    for (std::int64_t i = 0; sends && i < piece.bytes; i += piece.step) from_[i] = static_cast<std::byte>(written_);
     unsigned sum = 0;
-    for (std::int64_t i = 0; receives && i < bytes; i += kLine) sum += std::to_integer<unsigned>(to_[i]);
+    for (std::int64_t i = 0; receives && i < piece.bytes; i += piece.step) sum += std::to_integer<unsigned>(to[i]);
     read_ = sum;
   }
 
   // Seconds of one round. Both ranks must do equally many, so their number is fixed. The fastest batch was disturbed
   // least.
-  double time(std::int64_t bytes, bool sends, bool receives, std::initializer_list<Operation*> operations) {
-    const bool large = bytes >= 1 << 20;
-    const int batches = bytes > kMostOfSmall ? 2 : large ? 3 : 6;
-    const int rounds = large ? 1 : bytes < 1 << 10 ? 20 : 4;
+  double time(const Piece& piece, bool sends, bool receives, std::initializer_list<Operation*> operations) {
+    const bool large = piece.bytes >= 1 << 20;
+    const int batches = !large || piece.runs ? 6 : piece.bytes > kMostOfSmall ? 2 : 3;
+    const int rounds = large ? 1 : piece.bytes < 1 << 10 ? 20 : 4;
     const auto once = [&] {
-      compute(bytes, sends, receives);
+      compute(piece, sends, receives);
       if (meeting_) run(*meeting_);
       const double begin = now();
       for (Operation* operation : operations) run(*operation);
@@ -126,30 +145,31 @@ class Mover {
 // Which sizes are measured.
 struct Sizes {
   std::size_t first, end;  // in kCurveSizes
-  bool word;               // 8 bytes, too
+  bool largest;            // many runs, too; else 8 bytes
 };
-constexpr Sizes kSmall{0, kFirstLargest, true};
-constexpr Sizes kLargest{kFirstLargest, kCurveSizes.size(), false};
+constexpr Sizes kSmall{0, kFirstLargest, false};
+constexpr Sizes kLargest{kFirstLargest, kCurveSizes.size(), true};
 
 template <class Time>
 void fill(Curves::Times& times, const Sizes& sizes, const Time& time) {
-  if (sizes.word) times[0] = time(8);
-  for (std::size_t i = sizes.first; i < sizes.end; ++i) times[i + 1] = time(kCurveSizes[i]);
+  if (!sizes.largest) times.front() = time(Piece(8));
+  for (std::size_t i = sizes.first; i < sizes.end; ++i) times[i + 1] = time(Piece(kCurveSizes[i]));
+  if (sizes.largest) times.back() = time(Piece::of_runs());
 }
 
 void measure_between(Mover& mover, const Sizes& sizes, Curves::Times& one_way, Curves::Times& both) {
-  fill(one_way, sizes, [&](std::int64_t bytes) { return mover.one_way(bytes); });
-  fill(both, sizes, [&](std::int64_t bytes) { return mover.both_ways(bytes); });
+  fill(one_way, sizes, [&](const Piece& piece) { return mover.one_way(piece); });
+  fill(both, sizes, [&](const Piece& piece) { return mover.both_ways(piece); });
 }
 
 // A copy within the rank, by itself on rank 0, and at the same time as on the other rank.
 void measure_within(const Context& context, Mover& mover, const Sizes& sizes, int other, Curves::Times& alone,
                     Curves::Times& together) {
-  if (context.rank() == 0) fill(alone, sizes, [&](std::int64_t bytes) { return mover.one_way(bytes); });
+  if (context.rank() == 0) fill(alone, sizes, [&](const Piece& piece) { return mover.one_way(piece); });
   if (other < 0) return;
-  fill(together, sizes, [&](std::int64_t bytes) {
+  fill(together, sizes, [&](const Piece& piece) {
     exchange(runtime_of(context), std::array{other}, std::array{std::string("now")});
-    return mover.one_way(bytes);
+    return mover.one_way(piece);
   });
 }
 
@@ -196,12 +216,26 @@ bool CurvePasses::settled() const {
 
 void Curves::tell(CostSection& section) const {
   constexpr double kLeast = 1e-9;
+  constexpr std::int64_t kSmallBytes = 4 << 10;
+  constexpr double kLeastOfNext = 0.25, kMostOfNext = 2;  // their bandwidth as a share of that of the next size
   for (const auto& [prefix, times] :
        {std::pair{"", &one_way}, {"mutual_", &both}, {"own_", &own}, {"own_mutual_", &own_both}}) {
-    for (std::size_t i = 0; i < kCurveSizes.size(); ++i)
-      if (times->front() > 0 && (*times)[i + 1] > 0)
-        section[sized_bandwidth(prefix, kCurveSizes[i])] =
-            static_cast<double>(kCurveSizes[i]) / std::max((*times)[i + 1] - times->front(), kLeast);
+    // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both.
+    double next = 0;
+    for (std::size_t i = kCurveSizes.size(); i-- > 0;) {
+      if (times->front() <= 0 || (*times)[i + 1] <= 0) continue;
+      const double beyond = std::max((*times)[i + 1] - times->front(), kLeast);
+      double bandwidth = static_cast<double>(kCurveSizes[i]) / beyond;
+      if (kCurveSizes[i] <= kSmallBytes && next > 0)
+        bandwidth = std::clamp(bandwidth, kLeastOfNext * next, kMostOfNext * next);
+      section[sized_bandwidth(prefix, kCurveSizes[i])] = bandwidth;
+      next = bandwidth;
+    }
+    const auto known = section.find(sized_bandwidth(prefix, kCurveSizes[kLikeRuns]));
+    if (known == section.end() || times->back() <= 0) continue;
+    const double contiguous = times->front() + 8 * static_cast<double>(kManyRuns) / known->second;
+    section[price_of_runs(prefix, kManyRuns)] =
+        std::max(times->back() - contiguous, kLeast) / static_cast<double>(kManyRuns);
   }
 }
 

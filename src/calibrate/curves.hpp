@@ -1,6 +1,7 @@
-// Curves: what a path does with contiguous pieces of every size on hosts. As in programs that compute between
-// exchanges, the sender has just written what is moved, and the receiver has read what came before: another core has to
-// fetch those lines from its caches, which takes several times as long where the two share none.
+// Curves: what a path does with contiguous pieces of every size on hosts, and with more runs than caches hold. As in
+// programs that compute between exchanges, the sender has just written what is moved, and the receiver has read what
+// came before: another core has to fetch those lines from its caches, which takes several times as long where the two
+// share none.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "calibrate/path_timer.hpp"
 #include "machine/profile.hpp"
 #include "paths/path.hpp"
 #include "tasuki/context.hpp"
@@ -20,6 +22,9 @@ constexpr std::array<std::int64_t, 9> kCurveSizes{512,     4 << 10, 32 << 10, 12
 /// The sizes from here on take long. They are measured once, and not where ranks share cores, as nothing is kept there:
 /// every program would measure them anew, for seconds.
 constexpr std::size_t kFirstLargest = 6;
+/// With the largest sizes so many runs of 8 bytes are measured, `kStride` apart.
+constexpr std::int64_t kManyRuns = 64 << 10;
+static_assert(kCurveSizes.back() >= kStride * kManyRuns);
 
 /// Memory between which pieces are moved, of a rank that takes part: in memory that ranks share, and of its own.
 struct CurveRoom {
@@ -30,10 +35,10 @@ struct CurveRoom {
 };
 
 struct Curves {
-  /// Seconds of 8 bytes, then of each size; 0: not measured.
-  using Times = std::array<double, kCurveSizes.size() + 1>;
+  /// Seconds of 8 bytes, of each size, and of many runs; 0: not measured.
+  using Times = std::array<double, kCurveSizes.size() + 2>;
   Times one_way{}, both{}, own{}, own_both{};
-  /// Adds `bandwidth_of_...` for all that was measured.
+  /// Adds `bandwidth_of_...` and `per_run_of_...` for all that was measured.
   void tell(CostSection& section) const;
 };
 

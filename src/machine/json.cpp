@@ -273,8 +273,8 @@ class Reader {
   void read_paths(Machine& machine) const {
     object(root_["paths"], "paths");
     std::set<std::string> known;
-    for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run", "bandwidth_of_<bytes>",
-                            "latency_above_<bytes>", "bandwidth_above_<bytes>"})
+    for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run", "per_run_of_<runs>",
+                            "bandwidth_of_<bytes>", "latency_above_<bytes>", "bandwidth_above_<bytes>"})
       for (const char* prefix : {"", "mutual_", "own_", "own_mutual_"}) known.insert(std::string(prefix) + key);
     known.insert({"bulk_from", "descriptors", "more_descriptors", "measured"});
     for (const auto& [path, values] : root_["paths"].items()) {

@@ -1,4 +1,4 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 10, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 11, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
 // with corrections also `"collectives": {"version": 2, "corrections": [...]}`, and `"measured": [{"date": ...}]`, which
 // tells how the prices came about.
 #include "machine/profile.hpp"
@@ -21,23 +21,24 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kVersion = 10;
+constexpr int kVersion = 11;
 constexpr int kModel = 2;  // of what predicts collectives: a change makes corrections void
 constexpr std::array kPrefixes{"", "mutual_", "own_", "own_mutual_"};
 constexpr std::string_view kSized = "bandwidth_of_";
 constexpr std::string_view kLatencyAbove = "latency_above_";
 constexpr std::string_view kBandwidthAbove = "bandwidth_above_";
+constexpr std::string_view kRunsOf = "per_run_of_";
 
-// Of `bandwidth_of_4096`, which begins with `name` after the prefix; nothing for other keys.
-std::optional<std::int64_t> bytes_of(std::string_view key, std::string_view prefix, std::string_view name) {
+// The number in `bandwidth_of_4096`, which begins with `name` after the prefix; nothing for other keys.
+std::optional<std::int64_t> number_of(std::string_view key, std::string_view prefix, std::string_view name) {
   if (!key.starts_with(prefix)) return {};
   key.remove_prefix(prefix.size());
   if (!key.starts_with(name)) return {};
   key.remove_prefix(name.size());
-  std::int64_t bytes = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), bytes);
-  if (error != std::errc() || end != key.data() + key.size() || bytes < 1) return {};
-  return bytes;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+  if (error != std::errc() || end != key.data() + key.size() || number < 1) return {};
+  return number;
 }
 
 // What is missing is as in `usual`.
@@ -55,13 +56,18 @@ LinkCost link_of(const CostSection& section, const std::string& prefix, const Li
   read("per_run", link.per_run);
   std::vector<SizedBandwidth> by_size;
   for (const auto& [key, value] : section)
-    if (const auto bytes = bytes_of(key, prefix, kSized)) by_size.push_back({*bytes, value});
+    if (const auto bytes = number_of(key, prefix, kSized)) by_size.push_back({*bytes, value});
   std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   if (!by_size.empty()) link.by_size = std::move(by_size);
+  std::map<std::int64_t, double> by_runs;
+  for (const auto& [key, value] : section)
+    if (const auto runs = number_of(key, prefix, kRunsOf)) by_runs.emplace(*runs, value);
+  if (!by_runs.empty()) link.by_runs.clear();
+  for (const auto& [runs, seconds] : by_runs) link.by_runs.push_back({runs, seconds});
   std::map<std::int64_t, ProtocolSwitch> switches;
   for (const auto& [key, value] : section) {
-    const auto bytes = bytes_of(key, prefix, kLatencyAbove);
-    const auto other_bytes = bytes ? bytes : bytes_of(key, prefix, kBandwidthAbove);
+    const auto bytes = number_of(key, prefix, kLatencyAbove);
+    const auto other_bytes = bytes ? bytes : number_of(key, prefix, kBandwidthAbove);
     if (!other_bytes) continue;
     auto& one =
         switches.try_emplace(*other_bytes, ProtocolSwitch{*other_bytes, link.latency, link.bandwidth}).first->second;
@@ -74,14 +80,18 @@ LinkCost link_of(const CostSection& section, const std::string& prefix, const Li
 
 }  // namespace
 
+std::string price_of_runs(const std::string& prefix, std::int64_t runs) {
+  return fmt::format("{}{}{}", prefix, kRunsOf, runs);
+}
+
 std::string sized_bandwidth(const std::string& prefix, std::int64_t bytes) {
   return fmt::format("{}{}{}", prefix, kSized, bytes);
 }
 
 bool is_sized(const std::string& key) {
   return std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](const char* prefix) {
-    return bytes_of(key, prefix, kSized) || bytes_of(key, prefix, kLatencyAbove) ||
-           bytes_of(key, prefix, kBandwidthAbove);
+    return number_of(key, prefix, kSized) || number_of(key, prefix, kLatencyAbove) ||
+           number_of(key, prefix, kBandwidthAbove) || number_of(key, prefix, kRunsOf);
   });
 }
 
@@ -93,7 +103,11 @@ PathCost cost_of(const CostSection& section) {
   cost.own = from != section.end() && from->first.starts_with("own_");
   if (cost.own) {
     cost.own_one_way = link_of(section, "own_", cost.one_way);
-    cost.own_mutual = link_of(section, "own_mutual_", cost.own_one_way);
+    // What is not known of such memory is as in other memory, and as one way only where that is not known either.
+    LinkCost usual = cost.own_one_way;
+    if (!section.contains("own_latency")) usual.latency = cost.mutual.latency;
+    if (!section.contains("own_per_run")) usual.per_run = cost.mutual.per_run;
+    cost.own_mutual = link_of(section, "own_mutual_", usual);
   }
   if (const auto found = section.find("bulk_from"); found != section.end())
     cost.bulk_from = static_cast<std::int64_t>(found->second);
@@ -115,6 +129,7 @@ CostSection section_of(const PathCost& cost) {
     section[p + "bulk_bandwidth"] = links[i]->bulk_bandwidth;
     section[p + "per_run"] = links[i]->per_run;
     for (const SizedBandwidth& one : links[i]->by_size) section[sized_bandwidth(p, one.bytes)] = one.bandwidth;
+    for (const RunsPrice& one : links[i]->by_runs) section[price_of_runs(p, one.runs)] = one.seconds;
     for (const ProtocolSwitch& one : links[i]->switches) {
       section[fmt::format("{}{}{}", p, kLatencyAbove, one.bytes)] = one.latency;
       section[fmt::format("{}{}{}", p, kBandwidthAbove, one.bytes)] = one.bandwidth;

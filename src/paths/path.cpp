@@ -48,11 +48,48 @@ const ProtocolSwitch* switched(const LinkCost& link, double bytes) {
 // on an EPYC: the runs that calibration moves lie otherwise, and their times do not hold here.
 constexpr double kTurnedLine = 8e-9;
 
+// By how many seconds a run that is scattered at both ends takes longer than `per_run` where an epoch moves so many.
+double more_of_a_run(const LinkCost& link, double runs) {
+  RunsPrice below{LinkCost::few_runs, link.per_run};
+  for (const RunsPrice& above : link.by_runs) {
+    const auto few = static_cast<double>(below.runs);
+    const auto many = static_cast<double>(above.runs);
+    if (runs <= few) break;
+    if (runs < many) {
+      below.seconds += (above.seconds - below.seconds) * std::log(runs / few) / std::log(many / few);
+      break;
+    }
+    below = above;
+  }
+  return below.seconds - link.per_run;
+}
+
+// As many runs as the epoch would have if all of its pieces were like this one.
+double runs_of_epoch(const Question& q) {
+  const auto bytes = static_cast<double>(std::max<std::int64_t>(q.move.bytes(), 1));
+  return static_cast<double>(q.move.runs()) * std::max(static_cast<double>(q.moved) / bytes, 1.0);
+}
+
+double more_of_a_run(const Question& q) {
+  return more_of_a_run(link_cost(q), runs_of_epoch(q));
+}
+
+// Seconds that the runs take: that is work for each of them, and waiting for lines at each end where they are
+// scattered.
 double run_seconds(const Question& q) {
+  const LinkCost& link = link_cost(q);
   const bool on_host = q.src.memory == Memory::host;
   const auto runs = static_cast<double>(on_host ? q.move.runs_on_host() : q.move.runs());
   const auto lines = static_cast<double>(on_host ? q.move.turned_lines() : 0);
-  return runs * link_cost(q).per_run + lines * kTurnedLine;
+  double ends = 0;
+  for (const StridedCopy& copy : q.move.copies) {
+    if (link.by_runs.empty() || turned(copy)) continue;
+    const int scattered =
+        int{copy.src_pattern() != Pattern::contiguous} + int{copy.dst_pattern() != Pattern::contiguous};
+    ends += static_cast<double>(copy.blocks() * scattered);
+  }
+  const double waits = ends > 0 ? ends / 2 * more_of_a_run(q) : 0;
+  return runs * link.per_run + waits + lines * kTurnedLine;
 }
 
 }  // namespace
@@ -184,9 +221,11 @@ Offer priced_in_place(const Question& q, Pattern (StridedCopy::*far)() const) {
     if ((copy.*far)() == Pattern::contiguous) {
       // The runs lie in this rank's memory only, which is as when it packs.
       const PathCost& self = q.machine.cost("self");
-      if (self.measured) more += blocks * (self.one_way.per_run - link_cost(q).per_run);
+      if (!self.measured) continue;
+      const double waits = more_of_a_run(self.one_way, runs_of_epoch(q)) - more_of_a_run(q);
+      more += blocks * (self.one_way.per_run - link_cost(q).per_run + waits / 2);
     } else if (copy.block < 64) {
-      more += blocks * link_cost(q).per_run;  // both ranks touch each of these cache lines
+      more += blocks * (link_cost(q).per_run + more_of_a_run(q));  // both ranks touch each of these cache lines
     }
   }
   offer.seconds = std::max(offer.seconds + more, 0.0);

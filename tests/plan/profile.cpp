@@ -46,14 +46,14 @@ TEST_CASE("a corrupt profile is named with the place and what to do") {
   CHECK(complaint("{\"version\": 1,").find("p.json: not JSON at byte") != std::string::npos);
   CHECK(complaint("{\"version\": 1e999}").find("1e999") != std::string::npos);
   CHECK(complaint(" ").find(advice) != std::string::npos);
-  CHECK(complaint("[]").find("no profile of version 10") != std::string::npos);
-  CHECK(complaint("{\"version\": 11, \"paths\": {}}").find("no profile of version 10") != std::string::npos);
-  CHECK(complaint("{\"version\": \"10\", \"paths\": {}}").find("no profile of version 10") != std::string::npos);
-  CHECK(complaint("{\"version\": 10}").find("\"paths\" is missing") != std::string::npos);
-  CHECK(complaint("{\"version\": 10, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
-  CHECK(complaint("{\"version\": 10, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
+  CHECK(complaint("[]").find("no profile of version 11") != std::string::npos);
+  CHECK(complaint("{\"version\": 12, \"paths\": {}}").find("no profile of version 11") != std::string::npos);
+  CHECK(complaint("{\"version\": \"11\", \"paths\": {}}").find("no profile of version 11") != std::string::npos);
+  CHECK(complaint("{\"version\": 11}").find("\"paths\" is missing") != std::string::npos);
+  CHECK(complaint("{\"version\": 11, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
+  CHECK(complaint("{\"version\": 11, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
         std::string::npos);
-  CHECK(complaint("{\"version\": 10, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
+  CHECK(complaint("{\"version\": 11, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
         std::string::npos);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("a profile tells how its prices came about, and newer measurements rep
   CHECK(text.find("other processes used 1.0 of 2 cores") != std::string::npos);
   CHECK(text.find("8 bytes took 9 us") != std::string::npos);
   for (const char* bad : {"3", "[3]", "[{\"date\": 3}]", "[{\"spread\": {\"mpi\": -1}}]", "[{\"ranks\": -1}]"})
-    CHECK(complaint(std::string("{\"version\": 10, \"paths\": {}, \"measured\": ") + bad + "}").find("measured") !=
+    CHECK(complaint(std::string("{\"version\": 11, \"paths\": {}, \"measured\": ") + bad + "}").find("measured") !=
           std::string::npos);
 }
 
@@ -223,6 +223,49 @@ TEST_CASE("runs cost what they do within a rank where the side in another rank's
   CHECK(seconds("shared:eager", gathered) == doctest::Approx(kBytes + 5e-6));
 }
 
+TEST_CASE("what is not known of a user's own memory is as in memory that ranks share") {
+  const PathCost cost = cost_of({{"latency", 2e-7},
+                                 {"mutual_latency", 3e-7},
+                                 {"per_run", 1e-9},
+                                 {"mutual_per_run", 2e-9},
+                                 {"own_bandwidth_of_1000", 1e9},
+                                 {"own_mutual_bandwidth_of_1000", 2e9}});
+  REQUIRE(cost.own);
+  CHECK(cost.own_one_way.latency == 2e-7);
+  CHECK(cost.own_mutual.latency == 3e-7);
+  CHECK(cost.own_one_way.per_run == 1e-9);
+  CHECK(cost.own_mutual.per_run == 2e-9);
+  CHECK(cost_of({{"mutual_latency", 3e-7}, {"own_latency", 5e-7}}).own_mutual.latency == 5e-7);
+}
+
+TEST_CASE("a run costs more where an epoch moves more of them than caches hold") {
+  Profile profile;
+  profile.set("mpi", {{"latency", 1e-6}, {"bandwidth", 1e9}, {"per_run", 1e-9}, {"per_run_of_32768", 5e-9}});
+  const Profile back = Profile::from_json(profile.to_json("a machine"), "p.json");
+  CHECK(back.sections() == profile.sections());
+  const PathCost cost = cost_of(back.sections().at("mpi"));
+  CHECK(cost_of(section_of(cost)) == cost);
+  CHECK(cost.mutual == cost.one_way);
+  Machine machine;
+  machine.costs["mpi"] = cost;
+  const auto a_run = [&](std::int64_t runs, std::int64_t moved = 0) {
+    StridedCopy copy{0, 0, 8, 1, {}};
+    copy.dims[0] = {runs, 64, 64};
+    Move move;
+    move.copies = {copy};
+    const BufferFact fact;
+    const double seconds = priced({machine, cost, false, move, fact, fact, false, moved}).seconds;
+    return (seconds - 8 * static_cast<double>(runs) / 1e9) / static_cast<double>(runs);
+  };
+  CHECK(a_run(100) == doctest::Approx(1e-9));
+  CHECK(a_run(2048) == doctest::Approx(1e-9));
+  CHECK(a_run(8192) == doctest::Approx(3e-9));  // half-way, by the logarithm
+  CHECK(a_run(32768) == doctest::Approx(5e-9));
+  CHECK(a_run(1 << 20) == doctest::Approx(5e-9));
+  // What else the epoch moves has the caches, too.
+  CHECK(a_run(4096, 4 * 8 * 4096) == doctest::Approx(4e-9));
+}
+
 TEST_CASE("bandwidths by size take the place of the others, and a part of a piece has that of the whole") {
   Profile profile;
   profile.set("mpi", {{"latency", 1e-6},
@@ -258,6 +301,6 @@ TEST_CASE("bandwidths by size take the place of the others, and a part of a piec
   CHECK(seconds(1000, 0, false, true) == doctest::Approx(5e-7));
   CHECK(seconds(1000, 0, true, true) == doctest::Approx(5e-7));
   CHECK(
-      complaint("{\"version\": 10, \"paths\": {\"mpi\": {\"bandwidth_of_4\": -1}}}").find("\"bandwidth_of_4\" is -1") !=
+      complaint("{\"version\": 11, \"paths\": {\"mpi\": {\"bandwidth_of_4\": -1}}}").find("\"bandwidth_of_4\" is -1") !=
       std::string::npos);
 }
