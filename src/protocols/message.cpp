@@ -2,19 +2,42 @@
 #include "protocols/message.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "layout/cut.hpp"
 
 namespace tasuki {
 
-bool MessageProtocol::as_it_is(const Link& link) const {
-  const Move& first = *link.moves[0];
-  return home_ == Home::own && link.moves.size() == 1 && first.copies.size() == 1 && first.copies[0].ndims == 0;
+namespace {
+
+// Whether the link's bytes lie in memory, on one side, as they follow each other in its messages.
+bool in_order(const Link& link, std::int32_t Move::*buffer, Pattern (StridedCopy::*pattern)() const,
+              std::int64_t StridedCopy::*offset) {
+  std::optional<std::int64_t> next;
+  for (const Move* move : link.moves) {
+    if (move->*buffer != link.moves[0]->*buffer) return false;
+    for (const StridedCopy& copy : move->copies) {
+      if ((copy.*pattern)() > Pattern::contiguous || copy.*offset != next.value_or(copy.*offset)) return false;
+      next = copy.*offset + copy.bytes();
+    }
+  }
+  return next.has_value();
 }
 
-// Whether the link may have less scratch than all that it packs.
+}  // namespace
+
+bool MessageProtocol::packs(const Link& link) const {
+  return home_ != Home::own || !in_order(link, &Move::src, &StridedCopy::src_pattern, &StridedCopy::src_offset);
+}
+
+bool MessageProtocol::unpacks(const Link& link) const {
+  return home_ != Home::own || !in_order(link, &Move::dst, &StridedCopy::dst_pattern, &StridedCopy::dst_offset) ||
+         std::ranges::any_of(link.moves, [](const Move* move) { return move->add != DType::none; });
+}
+
+// Whether the link may have less scratch than all that it packs. Both ranks come to the same.
 bool MessageProtocol::is_limited(const Link& link) const {
-  if (cut_ == Cut::never || (as_it_is(link) && link.moves[0]->add == DType::none)) return false;
+  if (cut_ == Cut::never || (!packs(link) && !unpacks(link))) return false;
   return link.scratch_most > 0 && link.scratch_most < link.capacity;
 }
 
@@ -45,11 +68,10 @@ int MessageProtocol::scratch(Builder& builder, Link& link, Purpose purpose) cons
 }
 
 void MessageProtocol::send(Builder& builder, Link& link) const {
-  const bool packs = !as_it_is(link);
-  const int packed = packs ? scratch(builder, link, Purpose::outgoing) : -1;
+  const int packed = packs(link) ? scratch(builder, link, Purpose::outgoing) : -1;
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : slices(link, slice_of(link))) {
-    if (!packs) {
+    if (packed < 0) {
       builder.send(link.peer, link.src[0], slice.parts[0].copies[0].src_offset, slice.bytes, link.number,
                    builder.user_step());
       continue;
@@ -64,13 +86,13 @@ void MessageProtocol::send(Builder& builder, Link& link) const {
 }
 
 void MessageProtocol::recv(Builder& builder, Link& link) const {
-  const bool unpacks = !as_it_is(link) || link.moves[0]->add != DType::none;
-  const int packed = unpacks ? scratch(builder, link, Purpose::incoming) : -1;
+  const int packed = unpacks(link) ? scratch(builder, link, Purpose::incoming) : -1;
   const std::int64_t step = builder.rounds() > 1 ? link.bytes() : 0;
   for (const Slice& slice : slices(link, slice_of(link))) {
-    if (!unpacks) {
-      link.delivers(0, builder.recv(link.peer, link.dst[0], slice.parts[0].copies[0].dst_offset, slice.bytes,
-                                    link.number, builder.user_step()));
+    if (packed < 0) {
+      const int command = builder.recv(link.peer, link.dst[0], slice.parts[0].copies[0].dst_offset, slice.bytes,
+                                       link.number, builder.user_step());
+      for (const Slice::Part& part : slice.parts) link.delivers(part.move, command);
       continue;
     }
     const std::int64_t at = place(link, slice);

@@ -27,7 +27,8 @@ class MessageProtocol final : public Protocol {
   std::int64_t least_scratch(const Move& move, const Constants& constants) const override;
 
  private:
-  bool as_it_is(const Link& link) const;
+  bool packs(const Link& link) const;
+  bool unpacks(const Link& link) const;
   bool is_limited(const Link& link) const;
   std::int64_t slice_of(const Link& link) const;
   int scratch(Builder& builder, Link& link, Purpose purpose) const;
