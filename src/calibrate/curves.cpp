@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "calibrate/both_ways.hpp"
 #include "session/collective.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kMost = kCurveSizes.back();
 constexpr std::int64_t kMostOfSmall = kCurveSizes[kFirstLargest - 1];
-constexpr std::size_t kLikeRuns = 4;  // the size whose bandwidth the bytes of many runs have
+constexpr std::size_t kLikeRuns = 5;  // the size whose bandwidth the bytes of many runs have
 
 constexpr std::array kAllTimes{&Curves::one_way, &Curves::both, &Curves::own, &Curves::own_both};
 
@@ -218,13 +219,21 @@ void Curves::tell(CostSection& section) const {
   constexpr double kLeast = 1e-9;
   constexpr std::int64_t kSmallBytes = 4 << 10;
   constexpr double kLeastOfNext = 0.25, kMostOfNext = 2;  // their bandwidth as a share of that of the next size
-  for (const auto& [prefix, times] :
-       {std::pair{"", &one_way}, {"mutual_", &both}, {"own_", &own}, {"own_mutual_", &own_both}}) {
+  // A word takes as long in either memory. What disturbed one of them would make all that is longer seem fast.
+  const auto word_of = [](const Times& shared, const Times& user) {
+    if (shared.front() <= 0 || user.front() <= 0) return std::max(shared.front(), user.front());
+    return std::min(shared.front(), user.front());
+  };
+  const double word_one_way = word_of(one_way, own), word_both = word_of(both, own_both);
+  for (const auto& [prefix, times, word] : {std::tuple{"", &one_way, word_one_way},
+                                            {"mutual_", &both, word_both},
+                                            {"own_", &own, word_one_way},
+                                            {"own_mutual_", &own_both, word_both}}) {
     // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both.
     double next = 0;
     for (std::size_t i = kCurveSizes.size(); i-- > 0;) {
       if (times->front() <= 0 || (*times)[i + 1] <= 0) continue;
-      const double beyond = std::max((*times)[i + 1] - times->front(), kLeast);
+      const double beyond = std::max((*times)[i + 1] - word, kLeast);
       double bandwidth = static_cast<double>(kCurveSizes[i]) / beyond;
       if (kCurveSizes[i] <= kSmallBytes && next > 0)
         bandwidth = std::clamp(bandwidth, kLeastOfNext * next, kMostOfNext * next);
@@ -233,7 +242,7 @@ void Curves::tell(CostSection& section) const {
     }
     const auto known = section.find(sized_bandwidth(prefix, kCurveSizes[kLikeRuns]));
     if (known == section.end() || times->back() <= 0) continue;
-    const double contiguous = times->front() + 8 * static_cast<double>(kManyRuns) / known->second;
+    const double contiguous = word + 8 * static_cast<double>(kManyRuns) / known->second;
     section[price_of_runs(prefix, kManyRuns)] =
         std::max(times->back() - contiguous, kLeast) / static_cast<double>(kManyRuns);
   }

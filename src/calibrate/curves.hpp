@@ -17,11 +17,11 @@
 namespace tasuki {
 
 /// Bytes: what begins to be seen beside the latency, what fits into the caches of a core, of the processor, of neither.
-constexpr std::array<std::int64_t, 9> kCurveSizes{512,     4 << 10, 32 << 10, 128 << 10, 512 << 10,
-                                                  2 << 20, 8 << 20, 16 << 20, 64 << 20};
+constexpr std::array<std::int64_t, 10> kCurveSizes{512,       4 << 10, 8 << 10, 32 << 10, 128 << 10,
+                                                   512 << 10, 2 << 20, 8 << 20, 16 << 20, 64 << 20};
 /// The sizes from here on take long. They are measured once, and not where ranks share cores, as nothing is kept there:
 /// every program would measure them anew, for seconds.
-constexpr std::size_t kFirstLargest = 6;
+constexpr std::size_t kFirstLargest = 7;
 /// With the largest sizes so many runs of 8 bytes are measured, `kStride` apart.
 constexpr std::int64_t kManyRuns = 64 << 10;
 static_assert(kCurveSizes.back() >= kStride * kManyRuns);

@@ -155,9 +155,10 @@ Offer priced(const Question& q) {
   const LinkCost& cost = link_cost(q);
   const auto bytes = static_cast<double>(q.move.bytes());
   const double whole = std::max(static_cast<double>(q.move.whole), bytes);
+  // A piece is no faster for what else moves in the epoch, and slower if caches do not hold all of it.
   const double moved = cost.by_size.empty() ? whole : std::max(static_cast<double>(q.moved), whole);
-  Offer offer = Offer::yes(latency_of(cost, std::max(q.move.whole, q.move.bytes())),
-                           seconds_of(q.cost, cost, bytes, moved) + run_seconds(q));
+  const double seconds = std::max(seconds_of(q.cost, cost, bytes, whole), seconds_of(q.cost, cost, bytes, moved));
+  Offer offer = Offer::yes(latency_of(cost, std::max(q.move.whole, q.move.bytes())), seconds + run_seconds(q));
   if (q.cost.descriptors > 0 && q.move.descriptors() > q.cost.descriptors) offer.seconds += q.cost.more_descriptors;
   return offer;
 }
