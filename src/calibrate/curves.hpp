@@ -22,7 +22,7 @@ constexpr std::array<std::int64_t, 10> kCurveSizes{512,       4 << 10, 8 << 10, 
 /// The sizes from here on take long. They are measured once, and not where ranks share cores, as nothing is kept there:
 /// every program would measure them anew, for seconds.
 constexpr std::size_t kFirstLargest = 7;
-/// With the largest sizes so many runs of 8 bytes are measured, `kStride` apart.
+/// Runs of 8 bytes, one every `kStride` bytes, that are measured with the largest sizes.
 constexpr std::int64_t kManyRuns = 64 << 10;
 static_assert(kCurveSizes.back() >= kStride * kManyRuns);
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kLarge = 32 << 10;  // about the size of a face
 constexpr std::int64_t kLargeOnGpu = 1 << 20;
 constexpr std::int64_t kBulk = 512 << 10;  // enough to show a path's full speed, and what it does to caches
 constexpr std::int64_t kBulkOnGpu = 64 << 20;
-constexpr std::int64_t kRuns = 2048;
+constexpr std::int64_t kRuns = LinkCost::few_runs;
 constexpr std::int64_t kRunsOnGpu = 64 << 10;
 // Bytes between the runs of 8 bytes. Rows of 64 numbers and their shadows, as programs have them. 512 would put all
 // runs into an eighth of a core's cache, which costs four times as much.

@@ -81,15 +81,17 @@ double run_seconds(const Question& q) {
   const bool on_host = q.src.memory == Memory::host;
   const auto runs = static_cast<double>(on_host ? q.move.runs_on_host() : q.move.runs());
   const auto lines = static_cast<double>(on_host ? q.move.turned_lines() : 0);
+  const double seconds = runs * link.per_run + lines * kTurnedLine;
+  const double more = more_of_a_run(q);
+  if (more == 0) return seconds;  // caches hold the lines, and nobody need look at the patterns
   double ends = 0;
   for (const StridedCopy& copy : q.move.copies) {
-    if (link.by_runs.empty() || turned(copy)) continue;
+    if (turned(copy)) continue;
     const int scattered =
         int{copy.src_pattern() != Pattern::contiguous} + int{copy.dst_pattern() != Pattern::contiguous};
     ends += static_cast<double>(copy.blocks() * scattered);
   }
-  const double waits = ends > 0 ? ends / 2 * more_of_a_run(q) : 0;
-  return runs * link.per_run + waits + lines * kTurnedLine;
+  return seconds + ends / 2 * more;
 }
 
 }  // namespace

