@@ -78,10 +78,8 @@ double more_of_a_run(const Question& q) {
 // scattered.
 double run_seconds(const Question& q) {
   const LinkCost& link = link_cost(q);
-  const bool on_host = q.src.memory == Memory::host;
-  const auto runs = static_cast<double>(on_host ? q.move.runs_on_host() : q.move.runs());
-  const auto lines = static_cast<double>(on_host ? q.move.turned_lines() : 0);
-  const double seconds = runs * link.per_run + lines * kTurnedLine;
+  const auto lines = static_cast<double>(q.src.memory == Memory::host ? q.move.turned_lines() : 0);
+  const double seconds = static_cast<double>(q.move.other_runs()) * link.per_run + lines * kTurnedLine;
   const double more = more_of_a_run(q);
   if (more == 0) return seconds;  // caches hold the lines, and nobody need look at the patterns
   double ends = 0;
@@ -194,13 +192,12 @@ Offer priced_packed(const Question& q) {
   };
   const int sides = int{scattered([](const StridedCopy& copy) { return copy.src_pattern(); })} +
                     int{scattered([](const StridedCopy& copy) { return copy.dst_pattern(); })};
-  offer.seconds += sides * packing_seconds(q.machine, q.move.bytes(), q.move.runs());
+  offer.seconds += sides * packing_seconds(q.machine, q.move.bytes(), q.move.other_runs());
   return offer;
 }
 
-Offer priced_by_list(const Question& q) {
-  Offer offer = priced(q);
-  offer.seconds += static_cast<double>(q.move.runs() - q.move.runs_on_host()) * link_cost(q).per_run;
+Offer without_tiles(Offer offer, const Question& q) {
+  offer.seconds += static_cast<double>(q.move.runs() - q.move.other_runs()) * link_cost(q).per_run;
   return offer;
 }
 

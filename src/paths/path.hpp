@@ -153,8 +153,8 @@ double packing_seconds(const Machine& machine, std::int64_t bytes, std::int64_t 
 double latency_of(const LinkCost& link, std::int64_t bytes);
 /// Seconds of `bytes` contiguous bytes beyond the latency, part of a piece of `whole`.
 double seconds_of(const PathCost& cost, const LinkCost& link, double bytes, double whole);
-/// The same for a path of host memory that names every run in a list, also those that a core would copy in tiles.
-Offer priced_by_list(const Question& question);
+/// The offer of a path that moves every run by itself, also those that others turn from rows into columns in tiles.
+Offer without_tiles(Offer offer, const Question& question);
 /// The same for a path of host memory that packs at one end and unpacks at the other, which was measured with runs at
 /// both: where one end is contiguous they cost half.
 Offer priced_through_ring(const Question& question);

@@ -39,7 +39,7 @@ Offer offer(const Question& q) {
   if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), fits_lines)) return Offer::no("too large for LL lines");
   // Contiguous lines are taken as they arrive, by warps of their own (engines/gpu/rows.hpp): what was measured is all.
   const auto contiguous = [](const StridedCopy& copy) { return copy.ndims == 0; };
-  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), contiguous)) return peer_two_passes(q);
+  if (!std::all_of(q.move.copies.begin(), q.move.copies.end(), contiguous)) return without_tiles(peer_two_passes(q), q);
   if (const std::string why = not_between_gpus(q); !why.empty()) return Offer::no(why);
   Offer offer = priced(q);
   // Where both GPUs fill lines and add up what they take, the SMs have more to do than was measured: a reduce-scatter

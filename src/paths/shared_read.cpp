@@ -9,7 +9,7 @@ namespace {
 Offer offer(const Question& q) {
   if (const std::string why = not_in_island(q); !why.empty()) return Offer::no(why);
   if (q.move.add != DType::none) return Offer::no("a read cannot add");
-  return priced_by_list(q);
+  return without_tiles(priced(q), q);
 }
 
 const PathRegistration registration{[] {

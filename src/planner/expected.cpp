@@ -37,17 +37,16 @@ Expected expected_of(const Problem& problem, const Facts& facts, const std::vect
     const double price = choices[i].latency + choices[i].seconds;
     if (choices[i].path != expected.path || price <= expected.price) continue;
     expected.price = price;
-    expected.move = {move.src_rank,
-                     move.dst_rank,
-                     move.bytes(),
-                     facts.of(move.src_rank, move.src).memory == Memory::host
-                         ? move.runs_on_host() + move.turned_lines()
-                         : move.runs(),
-                     move.whole,
-                     move.mutual,
-                     facts.of(move.src_rank, move.src).shared,
-                     facts.of(move.dst_rank, move.dst).shared,
-                     moved(problem)};
+    expected.move = {
+        move.src_rank,
+        move.dst_rank,
+        move.bytes(),
+        move.other_runs() + (facts.of(move.src_rank, move.src).memory == Memory::host ? move.turned_lines() : 0),
+        move.whole,
+        move.mutual,
+        facts.of(move.src_rank, move.src).shared,
+        facts.of(move.dst_rank, move.dst).shared,
+        moved(problem)};
   }
   return expected;
 }

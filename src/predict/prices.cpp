@@ -202,7 +202,7 @@ class Pricing {
       return std::max(copy.src_pattern(), copy.dst_pattern()) > Pattern::contiguous;
     });
     if (!machine_.cost("self:gpu").measured) guessed_.insert("self:gpu");
-    work.seconds = scattered ? packing_seconds(machine_, move.bytes(), move.runs()) : 0;
+    work.seconds = scattered ? packing_seconds(machine_, move.bytes(), move.other_runs()) : 0;
     work.resource = hardware(std::string(to_string(Resource::gpu)));
   }
 

@@ -50,8 +50,8 @@ struct Move {
   std::int64_t cut_unit() const;      ///< contiguous bytes are cut at multiples of these
   std::int64_t runs() const;          ///< contiguous runs on the more scattered side
   std::int64_t descriptors() const;   ///< strided rows of blocks, which one descriptor each names
-  std::int64_t turned_lines() const;  ///< cache lines of what the host's copies turn from rows into columns
-  std::int64_t runs_on_host() const;  ///< the others' runs
+  std::int64_t turned_lines() const;  ///< cache lines of copies that turn rows into columns, which go by tiles
+  std::int64_t other_runs() const;    ///< runs of those that do not
   /// Whether most runs are shorter than a cache line.
   bool shares_lines() const { return bytes() < 64 * runs(); }
 };

@@ -58,7 +58,7 @@ std::int64_t Move::turned_lines() const {
   return sum;
 }
 
-std::int64_t Move::runs_on_host() const {
+std::int64_t Move::other_runs() const {
   std::int64_t sum = 0;
   for (const auto& copy : copies) sum += turned(copy) ? 0 : copy.blocks();
   return sum;

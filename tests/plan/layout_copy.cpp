@@ -128,10 +128,10 @@ TEST_CASE("what turns rows into columns costs the lines that it touches, and not
   copy.dims[1] = {64, 64 * 8, 8};
   move.copies = {copy};
   CHECK(move.runs() == 64 * 64);
-  CHECK(move.runs_on_host() == 0);
+  CHECK(move.other_runs() == 0);
   CHECK(move.turned_lines() == 64 * 64 / 8);
   move.copies[0].dims[1].dst_stride = 16;  // no longer dense
-  CHECK(move.runs_on_host() == 64 * 64);
+  CHECK(move.other_runs() == 64 * 64);
   CHECK(move.turned_lines() == 0);
 }
 

@@ -176,6 +176,32 @@ inline void combine(const View& view, std::int32_t s, const GpuCopy& copy, std::
   }
 }
 
+/// The units of a tile of a copy in rows: the next one after another. Of one that turns, a rectangle of the first two
+/// dimensions.
+inline std::vector<std::uint32_t> units_of(const View& view, const GpuStep& deal, const GpuCopy& copy,
+                                           std::uint32_t tile) {
+  std::vector<std::uint32_t> units;
+  if (copy.turned == 0) {
+    const std::uint32_t each = deal.tile_rows * copy.row_units;
+    for (std::uint32_t unit = tile * each; unit < std::min((tile + 1) * each, copy.units); ++unit)
+      units.push_back(unit);
+    return units;
+  }
+  const auto down = view.get<GpuDim>(view.header.dims, copy.first_dim);
+  const auto across = view.get<GpuDim>(view.header.dims, copy.first_dim + 1);
+  const std::uint32_t rows = 1u << log_turned_down(copy.log_unit);
+  const std::uint32_t columns = 1u << log_turned_across(copy.log_unit);
+  const std::uint32_t tiles_down = (down.count + rows - 1) / rows;
+  const std::uint32_t tiles_across = (across.count + columns - 1) / columns;
+  const std::uint32_t row = tile % tiles_down * rows;
+  const std::uint32_t column = tile / tiles_down % tiles_across * columns;
+  const std::uint32_t plane = tile / tiles_down / tiles_across;
+  for (std::uint32_t a = column; a < std::min(column + columns, across.count); ++a)
+    for (std::uint32_t d = row; d < std::min(row + rows, down.count); ++d)
+      units.push_back((plane * across.count + a) * down.count + d);
+  return units;
+}
+
 /// Moves what the tiles [from, to) of a step and its followers name, one unit after the other; returns how many units.
 inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t from, std::uint32_t to,
                            std::uint64_t epoch = 1) {
@@ -187,15 +213,13 @@ inline std::int64_t follow(const View& view, const GpuStep& deal, std::uint32_t 
     while (view.get<GpuCopy>(view.header.copies, k).first_tile > tile) --k;
     const auto copy = view.get<GpuCopy>(view.header.copies, k);
     const auto step = view.get<GpuStep>(view.header.steps, copy.step);
-    const std::uint32_t units = deal.tile_rows * copy.row_units;
-    const std::uint32_t begin = (tile - copy.first_tile) * units;
-    const std::uint32_t end = std::min(begin + units, copy.units);
+    const std::vector<std::uint32_t> units = units_of(view, deal, copy, tile - copy.first_tile);
     if (step.verb == Verb::reduce) {
-      combine(view, copy.step, copy, begin, end, epoch);
-      moved += end - begin;
+      combine(view, copy.step, copy, units.front(), units.back() + 1, epoch);
+      moved += static_cast<std::int64_t>(units.size());
       continue;
     }
-    for (std::uint32_t unit = begin; unit < end; ++unit) {
+    for (const std::uint32_t unit : units) {
       const auto [src, dst] = offsets_of(view, copy, unit, std::int64_t{1} << copy.log_unit);
       const std::byte* const at = base_of(step.src, epoch) + src;
       std::byte* const to_place = base_of(step.dst, epoch) + dst;

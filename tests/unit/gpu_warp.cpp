@@ -188,6 +188,72 @@ TEST_CASE("warps: tiles of units of all sizes") {
   }
 }
 
+TEST_CASE("warps: rows become columns, in tiles of which any may be cut off") {
+  std::mt19937 random(29);
+  for (int round = 0; round < 30; ++round) {
+    const std::int64_t unit = std::int64_t{4} << round % 3;
+    const auto count = [&] { return static_cast<std::int64_t>(16 + random() % 30); };
+    const std::int64_t down = count();
+    const std::int64_t across = count();
+    const std::int64_t planes = round % 2 == 0 ? 1 : 1 + static_cast<std::int64_t>(random() % 3);
+    const std::int64_t more = round % 4 < 2 ? 1 : 2;
+    StridedCopy copy;  // [more, planes, across, down] becomes [planes, down, more, across], with gaps
+    copy.src_offset = unit * static_cast<std::int64_t>(random() % 5);
+    copy.dst_offset = unit * static_cast<std::int64_t>(random() % 5);
+    copy.block = unit;
+    const std::int64_t row = unit * (down + 3);
+    const std::int64_t column = unit * (across + 2);
+    const std::array<StridedCopy::Dim, 4> dims{{{more, row * across * planes, column},
+                                                {planes, row * across, column * more * down},
+                                                {across, row, unit},
+                                                {down, unit, column * more}}};
+    copy.ndims = 0;
+    for (const std::size_t d :
+         round % 5 == 0 ? std::array<std::size_t, 4>{3, 0, 2, 1} : std::array<std::size_t, 4>{0, 1, 2, 3})
+      if (dims[d].count > 1) copy.dims[static_cast<std::size_t>(copy.ndims++)] = dims[d];
+    const auto room = static_cast<std::size_t>(unit * (down + 3) * (across + 3) * planes * more + 16 * unit);
+    alignas(16) static std::array<std::byte, 512 << 10> aligned;
+    REQUIRE(2 * room < aligned.size());
+    auto from = random_bytes(random, room);
+    auto to = random_bytes(random, room);
+    std::byte* const src = aligned.data();
+    std::byte* const dst = src + (room + 15) / 16 * 16;
+    std::copy(from.begin(), from.end(), src);
+    std::copy(to.begin(), to.end(), dst);
+    Work work(copy, {src, 0, 1, false, false, nullptr}, {dst, 0, 1, false, false, nullptr});
+    REQUIRE(work.copy().turned == 1);
+    work.task.ends = {1};
+    work.task.steps[0].verb = Verb::copy;
+    work.task.cut(1);
+    for (std::uint32_t tile = 0; tile < work.task.steps[0].tiles; ++tile)
+      warp::run([&] { turn_tile(work.copy(), work.task.dims.data(), tile, src, dst); });
+    select_copy(copy)(copy, from.data(), to.data());
+    CAPTURE(round);
+    CHECK(std::equal(to.begin(), to.end(), dst));
+  }
+}
+
+TEST_CASE("copies that turn nothing, or little, are moved in rows") {
+  const auto turned_of = [](std::int64_t block, std::int64_t down, std::int64_t across, std::int64_t offset) {
+    StridedCopy copy;
+    copy.block = block;
+    copy.src_offset = offset;
+    copy.ndims = 2;
+    copy.dims[0] = {across, 1000 * block, block};
+    copy.dims[1] = {down, block, 1000 * block};
+    TaskDraft task;
+    task.add_copy(copy, Located{}, Located{}, 0);
+    REQUIRE(task.copies.size() == 1);
+    return task.copies[0].turned;
+  };
+  CHECK(turned_of(8, 16, 16, 0) == 1);
+  CHECK(turned_of(8, 15, 100, 0) == 0);
+  CHECK(turned_of(8, 100, 15, 0) == 0);
+  CHECK(turned_of(8, 100, 100, 4) == 0);  // units of 4 bytes
+  CHECK(turned_of(2, 100, 100, 0) == 0);
+  CHECK(turned_of(32, 100, 100, 0) == 0);
+}
+
 namespace {
 
 // The warps of a step that combines what lies at `from`, packed or in LL lines, with what is at `to`.

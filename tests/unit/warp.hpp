@@ -54,6 +54,10 @@ inline std::uint32_t __shfl_sync(std::uint32_t, std::uint32_t value, int lane) {
   return warp::exchange(threadIdx.x, value)[static_cast<std::size_t>(lane) % 32];
 }
 
+inline std::uint32_t __shfl_xor_sync(std::uint32_t, std::uint32_t value, int mask) {
+  return warp::exchange(threadIdx.x, value)[threadIdx.x ^ static_cast<std::uint32_t>(mask)];
+}
+
 inline int __any_sync(std::uint32_t, bool value) {
   const auto all = warp::exchange(threadIdx.x, value ? 1 : 0);
   return std::any_of(all.begin(), all.end(), [](std::uint32_t v) { return v != 0; }) ? 1 : 0;
@@ -88,6 +92,7 @@ inline std::uint32_t lane() {
 #include "tasuki/kernel/impl/copy.cuh"
 #include "tasuki/kernel/impl/lines.cuh"
 #include "tasuki/kernel/impl/reduce.cuh"
+#include "tasuki/kernel/impl/turn.cuh"
 
 namespace tasuki::device::lowered {
 

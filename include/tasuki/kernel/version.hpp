@@ -12,7 +12,7 @@
 namespace tasuki::device {
 
 /// Raise it with each change of such a structure, or of what its values mean.
-inline constexpr std::uint32_t kKernelVersion = 11;
+inline constexpr std::uint32_t kKernelVersion = 12;
 
 /// What a Handle and a Team begin with, in all versions: so a kernel of another version finds it.
 struct Heading {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "layout/transpose_kernels.hpp"
 #include "plan/builder.hpp"
 #include "tasuki/error.hpp"
 
@@ -43,6 +44,14 @@ GpuDim dim_of(std::int64_t count, std::int64_t src_stride, std::int64_t dst_stri
 
 std::uint32_t rows_of(const GpuCopy& copy) {
   return (copy.units + copy.row_units - 1) / copy.row_units;
+}
+
+// Of a copy by itself, its dimensions at `dims`.
+std::uint32_t tiles_of(const GpuCopy& copy, const GpuDim* dims, std::uint32_t tile_rows) {
+  if (copy.turned == 0) return (rows_of(copy) + tile_rows - 1) / tile_rows;
+  const auto tiles = [](std::uint32_t count, int log_side) { return ((count - 1) >> log_side) + 1; };
+  return copy.units / (dims[0].count * dims[1].count) * tiles(dims[0].count, log_turned_down(copy.log_unit)) *
+         tiles(dims[1].count, log_turned_across(copy.log_unit));
 }
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
@@ -190,19 +199,27 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   const auto add_dim = [&](std::int64_t count, std::int64_t src_stride, std::int64_t dst_stride) {
     dims.push_back(dim_of(count, src.ll ? 0 : src_stride, dst.ll ? 0 : dst_stride, scale));
   };
-  if (copy.block > unit) add_dim(copy.block / unit, unit, unit);
-  for (int d = copy.ndims - 1; d >= 0; --d) {
+  const std::optional<Turned> turns = form == 0 && !ll && unit == copy.block ? turned(copy) : std::nullopt;
+  const auto add_dim_of_it = [&](int d) {
     if (copy.dims[d].count > 1) add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
+  };
+  if (turns) {
+    out.turned = 1;
+    add_dim_of_it(turns->down);
+    add_dim_of_it(turns->across);
   }
+  if (copy.block > unit) add_dim(copy.block / unit, unit, unit);
+  for (int d = copy.ndims - 1; d >= 0; --d)
+    if (!turns || (d != turns->down && d != turns->across)) add_dim_of_it(d);
   if (static_cast<std::int32_t>(dims.size()) == out.first_dim) add_dim(1, 0, 0);
   out.dims = static_cast<std::int8_t>(static_cast<std::int32_t>(dims.size()) - out.first_dim);
   copies.push_back(out);
   const std::int64_t rows_of_it = rows_of(out);
   rows += rows_of_it;
   if (by_lines) lines += rows_of_it;
-  // A thread's part of a row is one access if the row's units are contiguous; otherwise each unit is one. Even a row of
-  // few units takes a whole warp.
-  accesses += in_runs ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
+  // A thread's part of a row is one access if the row's units are contiguous, or turned; otherwise each unit is one.
+  // Even a row of few units takes a whole warp.
+  accesses += in_runs || turns ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
 }
 
 bool TaskDraft::flat(std::size_t first) const {
@@ -317,7 +334,7 @@ void TaskDraft::cut(std::int64_t blocks_of_it) {
         GpuCopy& copy = copies[static_cast<std::size_t>(k)];
         copy.step = static_cast<std::int32_t>(s);
         copy.first_tile = deal.tiles;
-        deal.tiles += (rows_of(copy) + tile - 1) / tile;
+        deal.tiles += tiles_of(copy, dims.data() + copy.first_dim, tile);
       }
     } while (++s < steps.size() && goes_with(steps[s - 1], steps[s]) && deal.tiles < kMostTiles);
     deal.followers = static_cast<std::int32_t>(s - first - 1);

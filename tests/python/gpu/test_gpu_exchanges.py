@@ -177,6 +177,31 @@ def test_random_distributions(context, library, mode, seed):
     repeat(library, context, mode, operation, [(a, True, False), (b, True, True)], values, expected)
 
 
+@pytest.mark.parametrize("path", ["auto", "peer:put", "peer:eager"])
+@pytest.mark.parametrize("dtype", ["int16", "float32", "complex64", "complex128"])
+@pytest.mark.parametrize("axes", [(1, 2, 0), (2, 1, 0), (0, 2, 1)])
+def test_rows_become_columns(context, library, axes, dtype, path):
+    """Arrays of which tiles are cut off at all edges; those of 2 bytes are moved in rows."""
+    n, me = context.size, context.rank
+    shape = (18 * n + 1, 37, 43)
+    source = tasuki.ArrayDistribution(shape, (n, 1, 1))
+    target = tasuki.ArrayDistribution(tuple(shape[axis] for axis in axes), (1, n, 1))
+    a = library.array(np.zeros(source.local_shape(me), dtype))
+    b = library.array(np.zeros(target.local_shape(me), dtype))
+    operation = tasuki.Redistribute(context, (a, source), (b, target), axes=axes, path=path)
+
+    def everything(turn):
+        return ((np.arange(np.prod(shape)).reshape(shape) * 7 + 13 * turn) % 997).astype(dtype)
+
+    def values(turn):
+        return [everything(turn)[np.ix_(*source.indices(me))], np.full(target.local_shape(me), 3, dtype)]
+
+    def expected(turn):
+        return [None, everything(turn).transpose(axes)[np.ix_(*target.indices(me))]]
+
+    repeat(library, context, "graph", operation, [(a, True, False), (b, True, True)], values, expected)
+
+
 def test_slabs_there_and_back_in_one_graph(context, library):
     """Two operations that follow each other in a stream, of which the second takes what the first has brought."""
     n, me = context.size, context.rank

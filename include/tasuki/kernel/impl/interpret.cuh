@@ -13,6 +13,7 @@
 #include "tasuki/kernel/impl/program.cuh"
 #include "tasuki/kernel/impl/reduce.cuh"
 #include "tasuki/kernel/impl/standard.hpp"
+#include "tasuki/kernel/impl/turn.cuh"
 #include "tasuki/kernel/impl/warp.cuh"
 #if defined(TASUKI_LANES_ARE_THREADS)
 #include "tasuki/kernel/impl/lines.cuh"
@@ -403,6 +404,10 @@ TASUKI_DEVICE bool move(const PlanRun& l, const Task& task, const Dealt& dealt, 
     }
     const std::byte* src = base_of(l, step.src, epoch);
     std::byte* dst = base_of(l, step.dst, epoch);
+    if (copy.turned != 0) {
+      turn_tile(copy, dims, tile - copy.first_tile, src, dst);
+      continue;
+    }
 #if defined(TASUKI_LANES_ARE_THREADS)
     Deadline deadline(l, step.command, epoch);
     const auto more = [&] { return deadline.more((epoch - 1) * kShares, epoch * kShares); };

@@ -48,7 +48,19 @@ struct GpuCopy {
   std::uint16_t row_units = 32;
   std::int32_t step = 0;  ///< number of its step in the task
   std::int8_t wide = 0;   ///< a reduction of 16 bytes at a time; its strides are in these
+  /// It turns rows into columns (turn.cuh): the source is dense along its first dimension, `down`, the target along the
+  /// second one, `across`. Its tiles are rectangles of these two, whatever `tile_rows` is, along `down` first.
+  std::int8_t turned = 0;
 };
+
+/// Sides of a tile of a turned copy, as powers of two: 64 to 256 bytes each, so that lines are loaded and stored as a
+/// whole, and 64 bytes a thread.
+constexpr int log_turned_down(int log_unit) {
+  return log_unit == 4 ? 3 : 4;
+}
+constexpr int log_turned_across(int log_unit) {
+  return log_unit == 2 ? 5 : 4;
+}
 
 /// Where a buffer is: base + copy * stride. Which copy: that of the epoch, or, of a field with two copies, the one that
 /// is current at the launch.
