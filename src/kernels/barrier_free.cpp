@@ -31,14 +31,17 @@ std::string text_of(const Box& box) {
 
 // Where the words or units of a job's row lie on one side.
 struct RowBytes {
-  const Job& job;
+  const PlanMove& move;
   std::int64_t first;  // unit
   std::int64_t end;
   bool of_source;
 
-  std::int64_t unit_bytes() const { return job.ll_side != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << job.log_unit; }
+  std::int64_t unit_bytes() const {
+    return move.job.ll_side != 0 ? sizeof(std::uint32_t) : std::int64_t{1} << move.job.log_unit;
+  }
   const std::byte* unit(std::int64_t number) const {
-    const UnitPlace place = place_of(job.dims, static_cast<std::size_t>(job.ndims), number);
+    const Job& job = move.job;
+    const UnitPlace place = place_of(job.dims, static_cast<std::size_t>(job.ndims), number, move.lists);
     return of_source ? job.src.base + place.src * unit_bytes() : job.dst.base + place.dst * unit_bytes();
   }
 };
@@ -154,9 +157,7 @@ class Dealer {
     return true;
   }
 
-  static RowBytes bytes_of(const PlanRow& row, bool of_source) {
-    return {row.move->job, row.begin, row.end, of_source};
-  }
+  static RowBytes bytes_of(const PlanRow& row, bool of_source) { return {*row.move, row.begin, row.end, of_source}; }
 
   // Calls f(cell, unit) for each cell in each unit of the row.
   template <class F>

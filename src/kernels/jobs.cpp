@@ -51,6 +51,8 @@ bool add_moves(const GpuProgram& program, const GpuTask& task, std::int64_t copi
         const auto dim = at<GpuDim>(program, task, header.dims, copy.first_dim + d);
         job.dims[d] = {dim.count, dim.magic, dim.shift, dim.src_stride, dim.dst_stride};
       }
+      move.lists =
+          lists_of(copy, [&](std::int32_t n) { return at<GpuDim>(program, task, header.dims, copy.first_dim + n); });
       move.rows = (std::int64_t{job.units} + job.row_units - 1) / job.row_units;
       const JobKind kind = step.ll_side == kLLTarget ? kSent : step.ll_side == kLLSource ? kUnpacked : kLocal;
       move.in_ring = kind == kSent ? copy.dst_offset : copy.src_offset;
@@ -153,6 +155,8 @@ std::optional<std::array<DealtJobs, kPartsOfHandle>> jobs_of(const GpuProgram& p
   if (!moves) return std::nullopt;
   std::array<DealtJobs, kPartsOfHandle> all;
   for (std::size_t part = 0; part < all.size(); ++part) {
+    for (const auto& kind : (*moves)[part])
+      if (!std::ranges::all_of(kind, [](const PlanMove& move) { return move.lists.empty(); })) return std::nullopt;
     const auto dealt = deal_out((*moves)[part], blocks, warps, kTileRows, follows);
     if (!dealt) return std::nullopt;
     DealtJobs& jobs = all[part];

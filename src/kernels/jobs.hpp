@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
+#include "engines/gpu/row_places.hpp"
 #include "tasuki/kernel/plan.cuh"
 
 namespace tasuki {
@@ -23,6 +24,7 @@ struct PlanMove {
   Job job;
   std::int64_t rows = 0;
   std::int64_t in_ring = 0;  ///< of an LL side: where in its ring the first line lies
+  UnitLists lists;           ///< of its outermost dimension, where it has any: a job by itself cannot
 };
 using PlanMoves = std::array<std::vector<PlanMove>, kJobKinds>;
 

@@ -105,7 +105,8 @@ bool add(const Bundle& bundle, std::size_t rows, const BlockCells* cells, int bl
     if (n < bundle.size()) {
       const PlanRow& row = bundle[n];
       const Job& job = row.move->job;
-      const auto found = places_of(what, job.dims, static_cast<std::size_t>(job.ndims), row.begin, row.end);
+      const auto found =
+          places_of(what, job.dims, static_cast<std::size_t>(job.ndims), row.move->lists, row.begin, row.end);
       if (!found) return false;
       all = *found;
       if (!shift(all, what, between(move.src.base, job.src.base) / unit_of(job),

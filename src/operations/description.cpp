@@ -262,7 +262,6 @@ Description described(const Context& context, RankShape& shape, const Addresses&
     if (settled.also[0] != kYes) shape.found_copies();
     if (*d.where == Memory::device) gpu_memory(runtime);  // says what to do where GPUs are not in use
   }
-  shape.found(*d.where);
   d.attempt.locally("listing what is moved", [&] {
     try {
       std::vector<Arrangement> arrangements = shape.arrangements(*own);

@@ -17,9 +17,15 @@ constexpr std::int64_t kMostExtent = 0x7fffffff;            // in words
 
 bool in_words(const Question& q) {
   const auto whole = [](std::int64_t value) { return value % kWord == 0; };
+  const auto all_whole = [&](const OffsetList& list) {
+    for (std::int64_t i = 0; i < list.size(); ++i)
+      if (!whole(list[i])) return false;
+    return true;
+  };
   return q.src.alignment % kWord == 0 && q.dst.alignment % kWord == 0 &&
          std::all_of(q.move.copies.begin(), q.move.copies.end(), [&](const StridedCopy& copy) {
-           return whole(copy.src_offset) && whole(copy.dst_offset) && whole(copy.block) &&
+           return whole(copy.src_offset) && whole(copy.dst_offset) && whole(copy.block) && all_whole(copy.src_list) &&
+                  all_whole(copy.dst_list) &&
                   std::all_of(copy.dims.begin(), copy.dims.begin() + copy.ndims,
                               [&](const auto& dim) { return whole(dim.src_stride) && whole(dim.dst_stride); });
          });

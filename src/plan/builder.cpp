@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "plan/lists.hpp"
+#include "plan/share.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plan/fields.hpp"
-#include "plan/lists.hpp"
+#include "plan/share.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "plan/fields.hpp"
 #include "plan/label.hpp"
-#include "plan/lists.hpp"
+#include "plan/share.hpp"
 #include "tasuki/error.hpp"
 #include "tasuki/plan.hpp"
 

@@ -53,7 +53,7 @@ struct BlockMoves {
     ReduceOp op = ReduceOp::sum;
   };
   std::vector<Part> parts;
-  bool lists = false;  ///< irregular runs become copies with lists, which host memory may have
+  bool lists = false;  ///< irregular runs become copies with lists
 
   /// The moves that leave or reach the rank. `blocks_of` is asked for the rank's own blocks and for those of the ranks
   /// that it names; all fit together. Throws `Error` if a layout that is received names a byte twice; lists do not.

@@ -289,15 +289,15 @@ std::string shown(const BlockMisfit& misfit, const std::vector<Cells>& fields, b
       in_cells ? received / cell : received, received_number);
 }
 
-// The problem of a rank; the blocks of the ranks that it names fit to its own. `memory` is that of the fields.
-Problem exchange_problem(const std::vector<Cells>& fields, bool reverse, ReduceOp op, int rank, Memory memory,
-                         const std::string& hint, const std::function<const PeerBlocks&(int rank)>& blocks_of) {
+// The problem of a rank; the blocks of the ranks that it names fit to its own.
+Problem exchange_problem(const std::vector<Cells>& fields, bool reverse, ReduceOp op, int rank, const std::string& hint,
+                         const std::function<const PeerBlocks&(int rank)>& blocks_of) {
   Problem problem;
   problem.operation = exchange_name(fields, reverse);
   problem.rank = rank;
   const std::vector<std::string> names = unique_names(fields);
   BlockMoves moves;
-  moves.lists = memory == Memory::host;
+  moves.lists = true;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     problem.buffers.push_back({names[f], Role::inout});
     const int buffer = static_cast<int>(f);
@@ -410,7 +410,7 @@ std::string ExchangeOfRank::misfit() const {
 }
 
 Problem ExchangeOfRank::problem(const Machine&) const {
-  return exchange_problem(fields_, reverse_, op_, rank_, memory_, own_.hint,
+  return exchange_problem(fields_, reverse_, op_, rank_, own_.hint,
                           [&](int rank) -> const PeerBlocks& { return blocks_.at(rank); });
 }
 
@@ -429,7 +429,7 @@ class JointExchange final : public EachRank {
 
  private:
   Problem problem_of(int rank) const override {
-    return exchange_problem(shape_.fields, shape_.reverse, shape_.op, rank, shape_.memory, ranks_[at(rank)].hint,
+    return exchange_problem(shape_.fields, shape_.reverse, shape_.op, rank, ranks_[at(rank)].hint,
                             [&](int of) -> const PeerBlocks& { return ranks_[at(of)].blocks; });
   }
 

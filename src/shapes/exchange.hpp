@@ -44,7 +44,6 @@ class ExchangeOfRank final : public RankShape {
   void tell(int hearer, Encoder& to) const override;
   void hear(int rank, Decoder& from) override;
   std::string misfit() const override;
-  void found(Memory memory) override { memory_ = memory; }
   Problem problem(const Machine& machine) const override;
 
  private:
@@ -53,7 +52,6 @@ class ExchangeOfRank final : public RankShape {
   const std::vector<ExchangeEntry>& entries_;
   bool reverse_;
   ReduceOp op_;
-  Memory memory_ = Memory::host;
   ExchangeBlocks own_;
   std::map<int, PeerBlocks> blocks_;  // of this rank, and of others what concerns it
 };

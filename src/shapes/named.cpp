@@ -158,7 +158,6 @@ std::shared_ptr<const JointShape> joint(const Machine& machine, std::vector<std:
       if (std::string wrong = shape.overlap_in(b); !wrong.empty()) return wrong;
     if (shape.among()) return std::string();
     if (shape.choosing()) shape.settle(memory, shared, true);
-    shape.found(memory);
     return std::string();
   });
   return std::make_shared<const JointRanks>(machine, std::move(ranks), memory, shared);

@@ -100,8 +100,6 @@ class RankShape {
   /// Why what was heard does not fit together; empty: it fits. Where all hear the same, all must find the same.
   virtual std::string misfit() const { return {}; }
 
-  /// All ranks' memory is of this kind. Not called for what only some ranks make.
-  virtual void found(Memory /*memory*/) {}
   /// Some rank makes a copy of what it reads. Called then only, after `hear`.
   virtual void found_copies() {}
   virtual std::optional<Choosing> choosing() const { return {}; }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "layout/lists.hpp"
 #include "layout/rows.hpp"
 #include "tasuki/cuda.cuh"
 #include "transports/transport.hpp"
@@ -14,8 +15,10 @@ class Copies final : public StreamChannel {
  public:
   Copies(const ChannelRequest& r, const Command& c)
       : from_(r.where[static_cast<std::size_t>(c.src)]), to_(r.where[static_cast<std::size_t>(c.dst)]) {
-    const auto first = r.plan.copies.begin() + c.first_copy;
-    copies_.assign(first, first + c.copy_count);
+    for (std::int32_t k = c.first_copy; k < c.first_copy + c.copy_count; ++k) {
+      const StridedCopy& copy = r.plan.copies[static_cast<std::size_t>(k)];
+      copy.listed() ? append_steps(copy, copies_) : copies_.push_back(copy);
+    }
   }
 
   void enqueue(Stream stream) override {

@@ -13,8 +13,10 @@ namespace {
 
 #if defined(__CUDACC__)
 constexpr const char* kPath = "peer:eager";
+constexpr const char* kPathsOfLists[] = {"peer:eager", "peer:ll", "peer:put"};
 #else
 constexpr const char* kPath = "shared:eager";
+constexpr const char* kPathsOfLists[] = {"shared:eager"};
 #endif
 
 /// Zeros where operations of kernels take their data: on a GPU in its memory, for peers cannot map managed memory.
@@ -155,4 +157,65 @@ RANK_TEST("plans: collectives by kernels and by the host in turns") {
       CHECK(wrong == 0);
     }
   }
+}
+
+RANK_TEST("plans: exchanges of scattered cells by kernels and by the host in turns") {
+  prepare(ctx);
+  constexpr std::int64_t kOwned = 150;
+  constexpr std::int64_t kGhosts = 70;  // of the rank before this one
+  constexpr std::int64_t kCells = kOwned + kGhosts;
+  // Which cells are sent, and in which order they arrive: without a pattern, and the same on all ranks.
+  std::vector<std::int64_t> sent;
+  std::vector<std::int64_t> received;
+  for (std::int64_t n = 0; n < kGhosts; ++n) {
+    sent.push_back(n * n * n % 101);  // 101 is prime, and 3 does not divide 100: no cell twice
+    received.push_back(kOwned + n * 29 % kGhosts);
+  }
+  const int after = (ctx.rank() + 1) % ctx.size();
+  const int before = (ctx.rank() + ctx.size() - 1) % ctx.size();
+  const auto exchange_of = [&](const char* path, std::int64_t numbers, bool reverse) {
+    CAPTURE(path);
+    CAPTURE(numbers);
+    CAPTURE(reverse);
+    const auto all = static_cast<std::size_t>(kCells * numbers);
+    const Data<std::int32_t> field(all);
+    tasuki::ExchangeOptions options;
+    options.path = path;
+    options.reverse = reverse;
+    tasuki::Exchange exchange(ctx, {{field.get(), kCells, numbers}}, {{after, sent, {}}, {before, {}, received}},
+                              options);
+    const bool sound = tasuki::verify(exchange).ok();
+    CHECK(sound);
+    for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+      const auto value = [&](int rank, std::int64_t cell, std::int64_t k) {
+        return static_cast<std::int32_t>(cell * 7 + k * 1000 + rank * 10000 + epoch * 13);
+      };
+      std::vector<std::int32_t> mine(all);
+      for (std::size_t n = 0; n < all; ++n)
+        mine[n] = value(ctx.rank(), static_cast<std::int64_t>(n) / numbers, static_cast<std::int64_t>(n) % numbers);
+      field.set(mine);
+      const tasuki::KernelGroup group = kGroups[epoch % 3];
+      if (epoch % 4 == 0) {
+        exchange.start();
+        exchange.wait();
+      } else if (reverse) {
+        tasuki::launch_resident(ctx, launch_of(group), in_parts, exchange.device_reducing(group)).wait();
+      } else {
+        tasuki::launch_resident(ctx, launch_of(group), once, exchange.device(group)).wait();
+      }
+      for (std::size_t n = 0; n < sent.size(); ++n) {
+        for (std::int64_t k = 0; k < numbers; ++k) {
+          std::int32_t& owned = mine[static_cast<std::size_t>(sent[n] * numbers + k)];
+          std::int32_t& ghost = mine[static_cast<std::size_t>(received[n] * numbers + k)];
+          reverse ? owned += value(after, received[n], k) : ghost = value(before, sent[n], k);
+        }
+      }
+      const bool right = field.values() == mine;
+      CHECK(right);
+    }
+  };
+  for (const char* path : kPathsOfLists)
+    for (const std::int64_t numbers : {1, 5})
+      for (const bool reverse : {false, true})
+        if (!reverse || path != std::string("peer:put")) exchange_of(path, numbers, reverse);
 }

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include" / "tasuki" / "kernel"
-NOTED = (12, "7ab82e2bdf2f4bf0")
+NOTED = (12, "b8c4db5f8c93d523")
 # What a Handle, a Team, Messages, a Shape and Neighbours are and point to, by header.
 STRUCTURES = {
     "version.hpp": ("Heading",),

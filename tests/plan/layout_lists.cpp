@@ -14,7 +14,7 @@
 #include "layout/cut.hpp"
 #include "layout/elements.hpp"
 #include "layout/lists.hpp"
-#include "plan/lists.hpp"
+#include "plan/share.hpp"
 #include "planner/parts.hpp"
 #include "protocols/protocol.hpp"
 #include "tasuki/error.hpp"
@@ -296,12 +296,6 @@ TEST_CASE("plans keep lists in their written forms, count them once, and say wha
   CHECK(plan.memory() == before + static_cast<std::int64_t>(sizeof(StridedCopy)));
   plan.copies.pop_back();
 
-  const Plan steps = without_lists(plan);
-  CHECK_FALSE(has_lists(steps));
-  CHECK(has_lists(plan));
-  CHECK(steps.commands[0].copy_count == 4);
-  CHECK(steps.complaints().empty());
-
   const auto complains = [&](auto&& change, const char* of) {
     Plan other = plan;
     change(other);
@@ -316,6 +310,5 @@ TEST_CASE("plans keep lists in their written forms, count them once, and say wha
   complains([](Plan& p) { p.copies[0].dims[0].count = 3, p.commands[0].bytes = 24; },
             "4 offsets in src_list for 3 steps");
   complains([](Plan& p) { p.copies[0].dims[0].src_stride = 8; }, "no stride");
-  complains([](Plan& p) { p.buffers[0].home = Home::device; }, "lists are for host memory");
   CHECK_THROWS_AS(plan_from_text("plan format 2\ncopy 0 block 8 dims 2:0:8 src_list 1,x\nend\n"), Error);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engines/gpu/program.hpp"
+#include "engines/gpu/row_places.hpp"
 #include "transports/channel.hpp"
 
 namespace gpu_view {
@@ -117,8 +118,12 @@ inline std::pair<std::int64_t, std::int64_t> offsets_of(const View& view, const 
     const std::uint32_t index = d + 1 < copy.dims ? rest - next * dim.count : rest;
     at.first += static_cast<std::int64_t>(index) * dim.src_stride * scale;
     at.second += static_cast<std::int64_t>(index) * dim.dst_stride * scale;
-    rest = next;
+    rest = d + 1 < copy.dims ? next : index;
   }
+  const UnitLists lists =
+      lists_of(copy, [&](std::int32_t n) { return view.get<GpuDim>(view.header.dims, copy.first_dim + n); });
+  if (!lists.src.empty()) at.first += lists.src[rest] * scale;
+  if (!lists.dst.empty()) at.second += lists.dst[rest] * scale;
   return at;
 }
 

@@ -14,7 +14,6 @@
 #include "engines/gpu/operands.hpp"
 #include "engines/gpu/order.hpp"
 #include "engines/gpu/task.hpp"
-#include "plan/lists.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -31,8 +30,7 @@ class Lowering {
   Lowering(const Program& program, int most_blocks, bool atomics, int warps, const ThreadChannels& carried,
            std::uint64_t* signal_words, bool own)
       : in_(program),
-        stepwise_(has_lists(program.plan) ? std::optional(without_lists(program.plan)) : std::nullopt),
-        plan_(stepwise_ ? *stepwise_ : program.plan),
+        plan_(program.plan),
         most_(most_blocks),
         atomics_(atomics),
         warps_(warps),
@@ -475,7 +473,6 @@ class Lowering {
   }
 
   const Program& in_;
-  std::optional<Plan> stepwise_;  // the plan of `in_` if that has lists; its copies have other numbers
   const Plan& plan_;
   int most_;
   bool atomics_;

@@ -21,6 +21,7 @@ struct Side {
   std::span<const StridedCopy> copies;
   std::int64_t StridedCopy::*offset;
   std::int64_t StridedCopy::Dim::*stride;
+  OffsetList StridedCopy::*list;
 };
 
 struct Sides {
@@ -31,8 +32,10 @@ struct Sides {
 Sides sides_of(const Plan& plan, const LaneStep& step) {
   const Command& c = plan.commands[static_cast<std::size_t>(step.command)];
   const std::span copies(plan.copies.data() + c.first_copy, static_cast<std::size_t>(c.copy_count));
-  return {{c.src, step.round * c.src_step, copies, &StridedCopy::src_offset, &StridedCopy::Dim::src_stride},
-          {c.dst, step.round * c.dst_step, copies, &StridedCopy::dst_offset, &StridedCopy::Dim::dst_stride}};
+  return {{c.src, step.round * c.src_step, copies, &StridedCopy::src_offset, &StridedCopy::Dim::src_stride,
+           &StridedCopy::src_list},
+          {c.dst, step.round * c.dst_step, copies, &StridedCopy::dst_offset, &StridedCopy::Dim::dst_stride,
+           &StridedCopy::dst_list}};
 }
 
 /// The range from the first byte to the one after the last.
@@ -48,16 +51,25 @@ Range range_of(const Side& side, const StridedCopy& copy) {
     const std::int64_t reach = (dim.count - 1) * dim.*side.stride;
     (reach < 0 ? range.begin : range.end) += reach;
   }
+  const OffsetList& list = copy.*side.list;
+  if (!list.empty()) {
+    range.begin += list.least();
+    range.end += list.most();
+  }
   return range;
 }
 
 Layout layout_of(const Side& side, const StridedCopy& copy) {
   Layout layout = Layout::bytes(copy.block);
-  for (int d = copy.ndims - 1; d >= 0; --d) {
+  const OffsetList& list = copy.*side.list;
+  for (int d = copy.ndims - 1; d >= (list.empty() ? 0 : 1); --d) {
     const auto& dim = copy.dims[static_cast<std::size_t>(d)];
     layout = Layout::hvector(dim.count, 1, dim.*side.stride, layout);
   }
-  return layout;
+  if (list.empty()) return layout;
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t i = 0; i < list.size(); ++i) offsets.push_back(list[i]);
+  return Layout::hindexed(std::vector<std::int64_t>(offsets.size(), 1), offsets, layout);
 }
 
 bool overlap(const Side& a, const StridedCopy& copy_a, const Side& b, const StridedCopy& copy_b) {
@@ -92,7 +104,7 @@ bool same_elements(const Plan& plan, const LaneStep& a, const LaneStep& b) {
   const Side one = sides_of(plan, a).written;
   const Side two = sides_of(plan, b).written;
   // larger ones are cut into several
-  const auto whole = [](const StridedCopy& copy) { return true_extent(copy) <= kUncut; };
+  const auto whole = [](const StridedCopy& copy) { return !copy.listed() && true_extent(copy) <= kUncut; };
   return std::all_of(one.copies.begin(), one.copies.end(), whole) &&
          std::all_of(two.copies.begin(), two.copies.end(), whole) &&
          std::equal(one.copies.begin(), one.copies.end(), two.copies.begin(), two.copies.end(),

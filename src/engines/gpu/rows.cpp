@@ -27,10 +27,14 @@ class TaskView {
     for (std::int32_t d = 0; d < step.deps; ++d) all.push_back(read<std::int32_t>(header_.deps, step.first_dep + d));
     return all;
   }
+  GpuDim dim(const GpuCopy& copy, std::int32_t n) const { return read<GpuDim>(header_.dims, copy.first_dim + n); }
   std::vector<GpuDim> dims(const GpuCopy& copy) const {
     std::vector<GpuDim> all;
-    for (int d = 0; d < copy.dims; ++d) all.push_back(read<GpuDim>(header_.dims, copy.first_dim + d));
+    for (int d = 0; d < copy.dims; ++d) all.push_back(dim(copy, d));
     return all;
+  }
+  UnitLists lists(const GpuCopy& copy) const {
+    return lists_of(copy, [&](std::int32_t n) { return dim(copy, n); });
   }
 
  private:
@@ -157,7 +161,7 @@ class Cutting {
       if (step.verb != Verb::copy && step.verb != Verb::put) return false;
       if (!permissions.empty() && step.ll_side != kLLTarget) return false;
       for (std::int32_t c = step.first_copy; c < step.first_copy + step.copies; ++c) {
-        if (!add_move(step, task.copy(c), task.dims(task.copy(c)), permissions)) return false;
+        if (!add_move(task, step, task.copy(c), permissions)) return false;
       }
       ++s;
     }
@@ -173,7 +177,7 @@ class Cutting {
     made_.signals.insert(made_.signals.end(), permissions.begin() + 1, permissions.end());
   }
 
-  bool add_move(const GpuStep& step, const GpuCopy& copy, const std::vector<GpuDim>& dims,
+  bool add_move(const TaskView& task, const GpuStep& step, const GpuCopy& copy,
                 const std::vector<RowSignal>& permissions) {
     Row row;
     row.kind = step.ll_side == kLLTarget ? RowKind::fill : step.ll_side == kLLSource ? RowKind::unpack : RowKind::copy;
@@ -183,7 +187,7 @@ class Cutting {
     row.dst = moved(step.dst, copy.dst_offset);
     permit(row, permissions);
     const Group group = row.kind == RowKind::fill ? kFirst : row.kind == RowKind::unpack ? kLast : kLocal;
-    return add_rows(group, row, copy.units, dims);
+    return add_rows(group, row, copy.units, task.dims(copy), task.lists(copy));
   }
 
   // Whether what comes back after a put, from another rank, is as long, and nothing but that may wait for the put: if
@@ -194,7 +198,9 @@ class Cutting {
     if (take.awaited != 0 || take.keeps_turn != 0 || take.deps > 1) return false;
     const GpuCopy sent = task.copy(put.first_copy);
     const GpuCopy taken = task.copy(take.first_copy);
-    if (sent.units != taken.units || !contiguous(task.dims(sent)) || !contiguous(task.dims(taken))) return false;
+    if (sent.units != taken.units || sent.listed != 0 || taken.listed != 0 || !contiguous(task.dims(sent)) ||
+        !contiguous(task.dims(taken)))
+      return false;
     if (put.awaited == 0) return take.deps == 0 && take.follows == 0;
     return take.follows != 0 && waiting_for(put.end) <= take.deps &&
            same(moved(put.src, sent.src_offset), moved(take.dst, taken.dst_offset));
@@ -212,7 +218,7 @@ class Cutting {
     permit(row, permissions);
     answer_with(row, moved(take.src, taken.src_offset), moved(take.dst, taken.dst_offset), take.command);
     if (put.awaited != 0) made_.ends.push_back(put.end);
-    return add_rows(kFirst, row, sent.units, task.dims(sent));
+    return add_rows(kFirst, row, sent.units, task.dims(sent), {});
   }
 
   // Lets a row that fills lines unpack others, from lines at `from`, into memory at `to`.
@@ -277,11 +283,11 @@ class Cutting {
         continue;
       }
       const bool ll = its.ll_side == kLLSource;
-      if (!ll && !same_places(task.dims(its_copy))) return false;
+      if (!ll && (its_copy.listed != 0 || !same_places(task.dims(its_copy)))) return false;
       waits = waits || ll;
       made_.operands.push_back({moved(its.src, its_copy.src_offset), its.command, ll ? 1 : 0});
     }
-    return add_rows(waits ? kLast : kLocal, row, copy.units, task.dims(copy));
+    return add_rows(waits ? kLast : kLocal, row, copy.units, task.dims(copy), task.lists(copy));
   }
 
   // Whether units lie alike on both sides.
@@ -289,15 +295,16 @@ class Cutting {
     return std::all_of(dims.begin(), dims.end(), [](const GpuDim& d) { return d.src_stride == d.dst_stride; });
   }
 
-  bool add_rows(Group group, const Row& row, std::uint32_t units, const std::vector<GpuDim>& dims) {
+  bool add_rows(Group group, const Row& row, std::uint32_t units, const std::vector<GpuDim>& dims,
+                const UnitLists& lists) {
     const bool fills = row.kind == RowKind::fill || row.kind == RowKind::answer;
     const Listed what = row.kind == RowKind::copy ? Listed::both : fills ? Listed::source : Listed::destination;
     const std::int64_t row_units = listed_units(what);
     const std::int64_t lines = (units + row_units - 1) / row_units;
-    if (contiguous_) return add_vector(group, row, units, lines, dims);
+    if (contiguous_) return lists.empty() && add_vector(group, row, units, lines, dims);
     if (count_ + static_cast<std::size_t>(lines) > most_rows_) return false;
     for (std::int64_t line = 0; line < lines; ++line) {
-      const auto places = places_of(what, dims, dims.size(), line * row_units, units);
+      const auto places = places_of(what, dims, dims.size(), lists, line * row_units, units);
       if (!places) return false;
       One one{row, *places};
       one.row.line = static_cast<std::uint32_t>(line);

@@ -2,6 +2,7 @@
 #include "engines/gpu/task.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "layout/lists.hpp"
 #include "layout/transpose_kernels.hpp"
 #include "plan/builder.hpp"
 #include "tasuki/error.hpp"
@@ -126,6 +128,8 @@ std::int64_t unit_of(const StridedCopy& copy, const Located& src, const Located&
     fits(std::abs(copy.dims[d].src_stride));
     fits(std::abs(copy.dims[d].dst_stride));
   }
+  for (const OffsetList* list : {&copy.src_list, &copy.dst_list})
+    for (std::int64_t i = 0; i < list->size(); ++i) fits(std::abs((*list)[i]));
   return unit;
 }
 
@@ -136,7 +140,10 @@ std::int64_t true_extent(const StridedCopy& copy) {
     src += (copy.dims[d].count - 1) * std::abs(copy.dims[d].src_stride);
     dst += (copy.dims[d].count - 1) * std::abs(copy.dims[d].dst_stride);
   }
-  return std::max(src, dst);
+  const auto reach = [](const OffsetList& list) {
+    return list.empty() ? 0 : std::max(list.most(), std::int64_t{0}) - std::min(list.least(), std::int64_t{0});
+  };
+  return std::max(src + reach(copy.src_list), dst + reach(copy.dst_list));
 }
 
 bool fits_lines(const StridedCopy& copy, bool adds) {
@@ -177,6 +184,12 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   // too large for the kernel's 32-bit numbers
   if (units_of_it > kMostUnits || true_extent(copy) / scale > kMostExtent) {
     if (ll) throw Error("a copy is too large for LL lines (a defect in Tasuki)");
+    if (copy.listed()) {
+      std::vector<StridedCopy> by_step;
+      append_steps(copy, by_step);
+      for (const StridedCopy& step : by_step) add_copy(step, src, dst, form);
+      return;
+    }
     const auto [first, second] = halves(copy);
     add_copy(first, src, dst, form);
     add_copy(second, src, dst, form);
@@ -201,7 +214,8 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   };
   const std::optional<Turned> turns = form == 0 && !ll && unit == copy.block ? turned(copy) : std::nullopt;
   const auto add_dim_of_it = [&](int d) {
-    if (copy.dims[d].count > 1) add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
+    if (copy.dims[d].count > 1 || (d == 0 && copy.listed()))
+      add_dim(copy.dims[d].count, copy.dims[d].src_stride, copy.dims[d].dst_stride);
   };
   if (turns) {
     out.turned = 1;
@@ -213,6 +227,11 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
     if (!turns || (d != turns->down && d != turns->across)) add_dim_of_it(d);
   if (static_cast<std::int32_t>(dims.size()) == out.first_dim) add_dim(1, 0, 0);
   out.dims = static_cast<std::int8_t>(static_cast<std::int32_t>(dims.size()) - out.first_dim);
+  for (const auto& [side, list] : {std::pair{kSource, &copy.src_list}, std::pair{kTarget, &copy.dst_list}}) {
+    if (list->empty()) continue;
+    out.listed = static_cast<std::int8_t>(out.listed | side);
+    add_list(*list, scale);
+  }
   copies.push_back(out);
   const std::int64_t rows_of_it = rows_of(out);
   rows += rows_of_it;
@@ -222,13 +241,24 @@ void TaskDraft::add_copy(const StridedCopy& copy, const Located& src, const Loca
   accesses += in_runs || turns ? kAccessesPerRow * rows_of_it : std::max(kAccessesPerRow * rows_of_it, units_of_it);
 }
 
+// In the units of strides, in place of dimensions.
+void TaskDraft::add_list(const OffsetList& list, std::int64_t unit) {
+  for (std::int64_t i = 0; i < list.size(); i += kListedInDim) {
+    std::array<std::int32_t, kListedInDim> some{};
+    for (std::int64_t k = i; k < std::min<std::int64_t>(i + kListedInDim, list.size()); ++k)
+      some[static_cast<std::size_t>(k - i)] = static_cast<std::int32_t>(list[k] / unit);
+    dims.push_back(std::bit_cast<GpuDim>(some));
+  }
+}
+
 bool TaskDraft::flat(std::size_t first) const {
   if (steps[first].verb != Verb::reduce) return false;
   for (std::size_t s = first; s <= first + static_cast<std::size_t>(steps[first].joined); ++s) {
     if (steps[s].copies != 1) return false;
     const GpuCopy& copy = copies[static_cast<std::size_t>(steps[s].first_copy)];
     const GpuDim& dim = dims[static_cast<std::size_t>(copy.first_dim)];
-    const bool in_order = copy.dims == 1 && (dim.count == 1 || (dim.src_stride == 1 && dim.dst_stride == 1));
+    const bool in_order =
+        copy.dims == 1 && copy.listed == 0 && (dim.count == 1 || (dim.src_stride == 1 && dim.dst_stride == 1));
     if (copy.wide == 0 || !in_order) return false;
   }
   return true;

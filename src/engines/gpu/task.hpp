@@ -64,6 +64,9 @@ struct TaskDraft {
   void cut(std::int64_t blocks_of_it);
   /// Appends the task's bytes, which begin with its header.
   void write(std::vector<std::byte>& to) const;
+
+ private:
+  void add_list(const OffsetList& list, std::int64_t unit);
 };
 
 /// The lanes of two tasks of single threads as one task, in which as few as possible share a warp: while one of them

@@ -308,10 +308,6 @@ class Checker {
       }
       from.extend(steps.count, steps.src);
       to.extend(steps.count, steps.dst);
-      for (const Buffer* side : {&src, &dst})
-        if (c.listed() && side->home != Home::own && side->home != Home::shared)
-          say("{} copy {} has a list, but {} is in memory of kind '{}'; lists are for host memory", who(), i,
-              label(*side), to_string(side->home));
       within([&] { return fmt::format("{} copy {} reads", who(), i); }, from, src);
       within([&] { return fmt::format("{} copy {} writes", who(), i); }, to, dst);
       total += c.bytes();

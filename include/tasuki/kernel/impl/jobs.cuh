@@ -64,6 +64,7 @@ struct JobTile {
     for (int d = 0; d < kDims - 1; ++d) inner(copy.dims[d]);
     outermost(copy.dims[kDims - 1]);
   }
+  static constexpr bool kLists = false;
 };
 
 #if defined(TASUKI_LANES_ARE_THREADS)

@@ -26,10 +26,17 @@ struct GpuTile {
     for (int d = 0; d < last; ++d) inner(dims[d]);
     outermost(dims[last]);
   }
-};
 
-constexpr int kSource = 1;
-constexpr int kTarget = 2;
+  static constexpr bool kLists = true;
+  TASUKI_DEVICE int listed() const { return copy.listed; }
+  /// Of the outermost dimension.
+  TASUKI_DEVICE std::uint32_t steps() const { return dims[copy.dims - 1].count; }
+  TASUKI_DEVICE const std::int32_t* list(int side) const {
+    const GpuDim* at = dims + copy.dims;
+    if (side == kTarget && (copy.listed & kSource) != 0) at += (steps() + kListedInDim - 1) / kListedInDim;
+    return reinterpret_cast<const std::int32_t*>(at);
+  }
+};
 
 /// The addresses of a thread's units in a tile, at most Most of them, on the sides `kSides`; strides are in Units. Goes
 /// through the dimensions for all units together, so that the divisions of different units do not wait for each other.
@@ -49,6 +56,9 @@ class TilePlaces {
     }
     count = t.first < t.end ? static_cast<int>((t.end - t.first + 31) / 32) : 0;
     t.each_dim(Inner{*this, n}, Outermost{*this, n});
+    if constexpr (Tile::kLists) {
+      if (t.listed() != 0) add_lists(t, n);
+    }
   }
 
   TASUKI_DEVICE const std::byte* src(int j) const { return from_ + static_cast<std::int64_t>(src_[j]) * sizeof(Unit); }
@@ -85,6 +95,22 @@ class TilePlaces {
     const auto steps = static_cast<std::int32_t>(at);
     if constexpr ((kSides & kSource) != 0) src_[j] += steps * dim.src_stride;
     if constexpr ((kSides & kTarget) != 0) dst_[j] += steps * dim.dst_stride;
+  }
+
+  // `n`: the units' steps in the outermost dimension. Those beyond the copy's end have the last one's place.
+  template <class Tile>
+  TASUKI_DEVICE void add_lists(const Tile& t, const std::uint32_t (&n)[Most]) {
+    const std::uint32_t last = t.steps() - 1;
+    if ((kSides & kSource & t.listed()) != 0) {
+      const std::int32_t* const list = t.list(kSource);
+      TASUKI_UNROLL
+      for (int j = 0; j < Most; ++j) src_[j] += list[least(n[j], last)];
+    }
+    if ((kSides & kTarget & t.listed()) != 0) {
+      const std::int32_t* const list = t.list(kTarget);
+      TASUKI_UNROLL
+      for (int j = 0; j < Most; ++j) dst_[j] += list[least(n[j], last)];
+    }
   }
 
   const std::byte* from_;

@@ -51,7 +51,13 @@ struct GpuCopy {
   /// It turns rows into columns (turn.cuh): the source is dense along its first dimension, `down`, the target along the
   /// second one, `across`. Its tiles are rectangles of these two, whatever `tile_rows` is, along `down` first.
   std::int8_t turned = 0;
+  /// Sides (kSource, kTarget) on which the steps of the outermost dimension, whose stride there is 0, lie at listed
+  /// offsets. The lists, of 32-bit numbers in units, follow the copy's dimensions, each in a whole number of GpuDims.
+  std::int8_t listed = 0;
 };
+constexpr int kSource = 1;
+constexpr int kTarget = 2;
+constexpr std::uint32_t kListedInDim = sizeof(GpuDim) / sizeof(std::int32_t);  ///< offsets in the place of a GpuDim
 
 /// Sides of a tile of a turned copy, as powers of two: 64 to 256 bytes each, so that lines are loaded and stored as a
 /// whole, and 64 bytes a thread.
