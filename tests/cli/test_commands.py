@@ -204,6 +204,27 @@ def test_info_says_how_old_and_how_certain_prices_are(tasuki, tmp_path):
     assert "load 1.50, others used 0.7 of 2 cores" in text
 
 
+def test_info_shows_the_prices_of_this_mpi(tasuki, tmp_path):
+    files = tmp_path / "tasuki"
+    files.mkdir()
+
+    def told():
+        rows = tasuki("info", "--json", XDG_CACHE_HOME=str(tmp_path), TASUKI_PROFILE="")["usable"]
+        return {row["what"]: row["text"] for row in rows}
+
+    def write(host, mpi):
+        measured = [{"date": "2026-01-02T03:04:05Z", "host": host}]
+        content = json.dumps({"version": 11, "machine": host, "paths": {}, "measured": measured})
+        (files / f"profile-11-{os.uname().nodename}-{mpi}.json").write_text(content)
+
+    mpi = re.sub("[^A-Za-z0-9.]", "", told()["MPI"].partition(", started by")[0][:40])
+    write("other", "AnotherMPI1.0")
+    assert "none in" in told()["machine profile"]
+    write("this", mpi)
+    write("other", "AnotherMPI1.0")  # newer
+    assert "on this" in told()["machine profile"]
+
+
 def test_a_run_that_hangs_is_stopped(tasuki, tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import time\ntime.sleep(100)\n")

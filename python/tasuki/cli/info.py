@@ -149,11 +149,11 @@ def path_row(path: str, tried: dict[str, str | None], why_no_gpu: str) -> dict:
     return usable(f"path {path}", False, f"for {other} memory, which is not there", matters=False)
 
 
-def profile_row() -> dict:
-    """How old and how certain the prices are that programs on this host find."""
+def profile_row(mpi: str) -> dict:
+    """How old and how certain the prices are that programs on this host with this MPI find."""
     named = os.environ.get("TASUKI_PROFILE")
     folder = tune.profile_file("any").parent
-    files = [Path(named)] if named else sorted(folder.glob(f"profile-*-{os.uname().nodename}-*.json"), key=changed)
+    files = [Path(named)] if named else sorted(folder.glob(f"profile-*-{os.uname().nodename}-{mpi}.json"), key=changed)
     if not files or not files[-1].exists():
         where = named or folder
         return usable("machine profile", False, f"none in {where} yet: the first program measures", matters=False)
@@ -188,18 +188,21 @@ def command(ranks: int, as_json: bool) -> None:
     import tasuki
     from tasuki import _core
 
-    rows = machine() + programs() + [profile_row()]
-    topology, launcher = "", "the launcher"
+    rows = machine() + programs()
+    topology, launcher, mpi, place = "", "the launcher", "*", len(rows)
     try:
         launcher = launcher_for(core_library())
         answer = on_ranks("info", {}, ranks, f"asking {ranks} ranks")[0]
         topology = answer["describe"]
         why = answer["why_no_gpu"]
         rows.append(usable("GPU memory", not why, why or "fields may be on GPUs", has_gpus()))
-        rows.append(usable("MPI", True, f"{topology.splitlines()[0].partition('; ')[2]}, started by {launcher}"))
+        version = topology.splitlines()[0].partition("; ")[2]
+        mpi = re.sub(r"[^A-Za-z0-9.]", "", version[:40])  # as the library names its file
+        rows.append(usable("MPI", True, f"{version}, started by {launcher}"))
         rows += [path_row(name, tried, why) for name, tried in answer["paths"].items()]
     except (Failure, LaunchError) as error:
         rows.append(usable("MPI", False, f"{launcher}: {error}"))
+    rows.insert(place, profile_row(mpi))
     data = {"version": tasuki.__version__, "core": _core.__file__, "usable": rows, "topology": topology.splitlines()}
 
     def show(console: Console) -> None:
