@@ -56,11 +56,12 @@ def topology(traces: list[RankTrace]) -> str:
     count = len(traces)
     ordered = sorted(traces, key=lambda t: (t.host, t.island, t.rank))
     radius = max(110.0, 24 * count / math.pi)
-    middle = radius + 120
+    middle = radius + 60
+    across = radius + max(60, 36 + 6 * max(len(f"{t.host} / {t.island}") for t in traces))  # beside the circle: names
     at = {}
     for i, trace in enumerate(ordered):
         angle = 2 * math.pi * i / count - math.pi / 2
-        at[trace.rank] = (middle + radius * math.cos(angle), middle + radius * math.sin(angle))
+        at[trace.rank] = (across + radius * math.cos(angle), middle + radius * math.sin(angle))
     colours = path_colours(traces)
     parts = []
     for (a, b, path), moved in sorted(links(traces).items()):
@@ -83,18 +84,19 @@ def topology(traces: list[RankTrace]) -> str:
         circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="17" fill="{fill}" stroke="#555">'
         parts.append(f"{circle}<title>{escape(note)}</title></circle>")
         parts.append(text(x, y + 4, str(trace.rank), text_anchor="middle", font_size=12, kind="on-light"))
-        out = 1 + 34 / radius
+        side = (x - across) / radius
+        out = 1 + (24 if abs(side) > 0.3 else 34) / radius
         parts.append(
             text(
-                middle + (x - middle) * out,
+                across + (x - across) * out,
                 middle + (y - middle) * out + 4,
                 f"{trace.host} / {trace.island}",
-                text_anchor="middle",
+                text_anchor="start" if side > 0.3 else "end" if side < -0.3 else "middle",
                 font_size=10,
                 kind="faint",
             )
         )
-    return svg(2 * middle, 2 * middle, parts, "ranks and the paths between them")
+    return svg(2 * across, 2 * middle, parts, "ranks and the paths between them")
 
 
 def needs(plans: dict[int, dict]) -> list[tuple[tuple[int, int], tuple[int, int], str]]:
