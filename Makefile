@@ -45,6 +45,8 @@ build: configure ## library, apps, benchmarks and tests
 
 # Where `make install` puts Tasuki, and `make uninstall` takes it from.
 PREFIX ?= $(HOME)/tasuki
+# Not every shell does so in an argument.
+override PREFIX := $(PREFIX:~/%=$(HOME)/%)
 
 install: configure ## library, headers and CMake package into PREFIX (~/tasuki), which may be moved
 	@$(compile) $(BUILD) --target installed
