@@ -24,7 +24,7 @@ COMMANDS = {
     "mpi": "Unchanged MPI programs: what the library did in a run, and what becomes of a datatype.",
     "info": "Show ranks, hosts, GPUs, MPI and NCCL: what is usable, what is not and why.",
     "tune": "Measure the machine profile that the planner's choices rest on.",
-    "explain": "Show the plan of a halo, a transfer or a broadcast: pieces, paths, costs.",
+    "explain": "Show the plan of a halo, transfer, broadcast or another collective: pieces, paths, costs.",
     "plan": "Make the plans of all ranks of a machine that need not be there.",
     "predict": "Predict how long an operation takes on machines that need not be there.",
     "verify": "Check plan files, or the plans of a trace.",
