@@ -47,5 +47,6 @@ def draw_field(file, whole, grid, title, **colours):
         rows, columns = grid.box_of(rank)
         low, high = (columns.start - 0.5, rows.start - 0.5), (columns.stop - 0.5, rows.stop - 0.5)
         axes.plot([low[0], high[0], high[0], low[0], low[0]], [low[1], low[1], high[1], high[1], low[1]], "k-", lw=0.8)
-        axes.annotate(f"rank {rank}", low, xytext=(4, -12), textcoords="offset points", fontsize=8)
+        box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.7}
+        axes.annotate(f"rank {rank}", low, xytext=(4, -12), textcoords="offset points", fontsize=8, bbox=box)
     axes.figure.savefig(file, dpi=120)

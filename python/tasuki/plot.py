@@ -90,7 +90,7 @@ def against_size(results: Results, group: str, per_second: bool) -> Figure | Non
     for axes in list(grid.flat)[len(series) :]:
         axes.set_visible(False)
     for row in grid:
-        row[0].set_ylabel("GB/s" if per_second else "µs (median; band: 10th to 90th percentile)")
+        row[0].set_ylabel("GB/s" if per_second else "µs (median;\nband: 10th to 90th percentile)")
     handles = {label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels())}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
