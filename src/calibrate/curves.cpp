@@ -219,24 +219,25 @@ void Curves::tell(CostSection& section) const {
   constexpr double kLeast = 1e-9;
   constexpr std::int64_t kSmallBytes = 4 << 10;
   constexpr double kLeastOfNext = 0.25, kMostOfNext = 2;  // their bandwidth as a share of that of the next size
-  // A word takes as long in either memory. What disturbed one of them would make all that is longer seem fast.
-  const auto word_of = [](const Times& shared, const Times& user) {
-    if (shared.front() <= 0 || user.front() <= 0) return std::max(shared.front(), user.front());
-    return std::min(shared.front(), user.front());
+  // A word, or a small piece, takes as long in either memory. What disturbed a word in one of them would make all that
+  // is longer seem fast; what disturbed a small piece would make the others about as long seem slow.
+  const auto less = [](double shared, double user) {
+    return shared <= 0 || user <= 0 ? std::max(shared, user) : std::min(shared, user);
   };
-  const double word_one_way = word_of(one_way, own), word_both = word_of(both, own_both);
-  for (const auto& [prefix, times, word] : {std::tuple{"", &one_way, word_one_way},
-                                            {"mutual_", &both, word_both},
-                                            {"own_", &own, word_one_way},
-                                            {"own_mutual_", &own_both, word_both}}) {
+  for (const auto& [prefix, times, in_other] : {std::tuple{"", &one_way, &own},
+                                                {"mutual_", &both, &own_both},
+                                                {"own_", &own, &one_way},
+                                                {"own_mutual_", &own_both, &both}}) {
+    const double word = less(times->front(), in_other->front());
     // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both.
     double next = 0;
     for (std::size_t i = kCurveSizes.size(); i-- > 0;) {
       if (times->front() <= 0 || (*times)[i + 1] <= 0) continue;
-      const double beyond = std::max((*times)[i + 1] - word, kLeast);
+      const bool small = kCurveSizes[i] <= kSmallBytes;
+      const double time = small ? less((*times)[i + 1], (*in_other)[i + 1]) : (*times)[i + 1];
+      const double beyond = std::max(time - word, kLeast);
       double bandwidth = static_cast<double>(kCurveSizes[i]) / beyond;
-      if (kCurveSizes[i] <= kSmallBytes && next > 0)
-        bandwidth = std::clamp(bandwidth, kLeastOfNext * next, kMostOfNext * next);
+      if (small && next > 0) bandwidth = std::clamp(bandwidth, kLeastOfNext * next, kMostOfNext * next);
       section[sized_bandwidth(prefix, kCurveSizes[i])] = bandwidth;
       next = bandwidth;
     }

@@ -1,0 +1,36 @@
+// What measured times of contiguous pieces become in a profile.
+#include "calibrate/curves.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+
+#include "calibrate/fit.hpp"
+#include "machine/profile.hpp"
+
+using namespace tasuki;
+
+TEST_CASE("a small piece that was disturbed in one kind of memory has the price that it has in the other") {
+  const auto times = [](double of_small) {
+    Curves::Times all{};
+    all.front() = 4e-7;
+    for (std::size_t i = 0; i < kCurveSizes.size(); ++i) all[i + 1] = 4e-7 + static_cast<double>(kCurveSizes[i]) / 5e9;
+    all[1] += of_small;
+    return all;
+  };
+  const auto told = [&](double in_shared, double in_own) {
+    Curves curves;
+    curves.both = times(in_shared);
+    curves.own_both = times(in_own);
+    CostSection section;
+    curves.tell(section);
+    return section;
+  };
+  const CostSection quiet = told(0, 0);
+  const auto near = [](double a, double b) { return std::abs(a - b) < 1e-6 * b; };
+  CHECK(near(quiet.at("mutual_bandwidth_of_512"), 5e9));
+  CHECK(told(4e-7, 0) == quiet);
+  CHECK(told(0, 4e-7) == quiet);
+  CHECK(told(4e-7, 4e-7).at("mutual_bandwidth_of_512") < 2e9);  // then it takes so long
+}
