@@ -218,7 +218,7 @@ bool CurvePasses::settled() const {
 void Curves::tell(CostSection& section) const {
   constexpr double kLeast = 1e-9;
   constexpr std::int64_t kSmallBytes = 4 << 10;
-  constexpr double kLeastOfNext = 0.25, kMostOfNext = 2;  // their bandwidth as a share of that of the next size
+  constexpr double kLeastOfNext = 0.5, kMostOfNext = 1;  // their bandwidth as a share of that of the next size
   // A word, or a small piece, takes as long in either memory. What disturbed a word in one of them would make all that
   // is longer seem fast; what disturbed a small piece would make the others about as long seem slow.
   const auto less = [](double shared, double user) {
@@ -229,7 +229,8 @@ void Curves::tell(CostSection& section) const {
                                                 {"own_", &own, &one_way},
                                                 {"own_mutual_", &own_both, &both}}) {
     const double word = less(times->front(), in_other->front());
-    // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both.
+    // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both. Where ranks begin
+    // at different times, one finds what it waits for, and 4 KiB both ways seemed to take no longer than a word.
     double next = 0;
     for (std::size_t i = kCurveSizes.size(); i-- > 0;) {
       if (times->front() <= 0 || (*times)[i + 1] <= 0) continue;
