@@ -33,12 +33,12 @@ struct UnitLists {
 template <class DimAt>
 UnitLists lists_of(const GpuCopy& copy, const DimAt& dim) {
   UnitLists lists;
-  std::int32_t next = copy.dims;
+  std::int32_t next = 0;
   for (const auto& [side, list] : {std::pair{kSource, &lists.src}, std::pair{kTarget, &lists.dst}}) {
     if ((copy.listed & side) == 0) continue;
     list->resize(dim(copy.dims - 1).count);
     for (std::size_t i = 0; i < list->size(); i += kListedInDim) {
-      const GpuDim some = dim(next++);
+      const GpuDim some = dim(copy.dims + next++);
       std::memcpy(list->data() + i, &some,
                   sizeof(std::int32_t) * std::min<std::size_t>(kListedInDim, list->size() - i));
     }
