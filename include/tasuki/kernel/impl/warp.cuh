@@ -8,7 +8,7 @@
 #if defined(__CUDACC__)
 #define TASUKI_UNROLL _Pragma("unroll")
 #define TASUKI_NO_UNROLL _Pragma("unroll 1")
-#define TASUKI_NOINLINE __device__ __noinline__
+#define TASUKI_NOINLINE inline __device__ __noinline__
 #define TASUKI_WITHIN __device__ __forceinline__
 /// A warp's lanes are threads, which can unpack LL lines.
 #define TASUKI_LANES_ARE_THREADS 1
