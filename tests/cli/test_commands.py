@@ -213,8 +213,9 @@ def test_info_shows_the_prices_of_this_mpi(tasuki, tmp_path):
         return {row["what"]: row["text"] for row in rows}
 
     def write(host, mpi):
-        measured = [{"date": "2026-01-02T03:04:05Z", "host": host}]
-        content = json.dumps({"version": 11, "machine": host, "paths": {}, "measured": measured})
+        one = {"date": "2026-01-02T03:04:05Z", "host": host, "load": 0.1, "others": 0.0, "cores": 2}
+        one["spread"] = {"mpi": 0.05}
+        content = json.dumps({"version": 11, "machine": host, "paths": {}, "measured": [one]})
         (files / f"profile-11-{os.uname().nodename}-{mpi}.json").write_text(content)
 
     mpi = re.sub("[^A-Za-z0-9.]", "", told()["MPI"].partition(", started by")[0][:40])

@@ -50,6 +50,14 @@ constexpr int kBoth = kPartStart | kPartWait;
 constexpr int kBefore = kPartPack | kPartStart;  ///< with messages in the same stream: the kernel before them
 constexpr int kAfter = kPartUnpack | kPartWait;  ///< and the kernel after them
 
+/// Sides of a tile of a turned copy, as powers of two.
+constexpr int log_turned_down(int log_unit) {
+  return log_unit == 4 ? kLogTurnedDown<4> : kLogTurnedDown<3>;
+}
+constexpr int log_turned_across(int log_unit) {
+  return log_unit == 2 ? kLogTurnedAcross<2> : kLogTurnedAcross<3>;
+}
+
 /// A range of tasks. All blocks do the tasks of one round before those of the next.
 struct GpuRound {
   std::int32_t first_task = 0;

@@ -59,14 +59,12 @@ constexpr int kSource = 1;
 constexpr int kTarget = 2;
 constexpr std::uint32_t kListedInDim = sizeof(GpuDim) / sizeof(std::int32_t);  ///< offsets in the place of a GpuDim
 
-/// Sides of a tile of a turned copy, as powers of two: 64 to 256 bytes each, so that lines are loaded and stored as a
-/// whole, and 64 bytes a thread.
-constexpr int log_turned_down(int log_unit) {
-  return log_unit == 4 ? 3 : 4;
-}
-constexpr int log_turned_across(int log_unit) {
-  return log_unit == 2 ? 5 : 4;
-}
+/// Sides of a tile of a turned copy in units of 2^kLogUnit bytes, as powers of two: 64 to 256 bytes each, so that lines
+/// are loaded and stored as a whole, and 64 bytes a thread.
+template <int kLogUnit>
+constexpr int kLogTurnedDown = kLogUnit == 4 ? 3 : 4;
+template <int kLogUnit>
+constexpr int kLogTurnedAcross = kLogUnit == 2 ? 5 : 4;
 
 /// Where a buffer is: base + copy * stride. Which copy: that of the epoch, or, of a field with two copies, the one that
 /// is current at the launch.

@@ -91,8 +91,8 @@ class TurnedTile {
 
  private:
   static constexpr int kBytes = 1 << kLogUnit;
-  static constexpr int kLogDown = log_turned_down(kLogUnit);
-  static constexpr int kLogAcross = log_turned_across(kLogUnit);
+  static constexpr int kLogDown = kLogTurnedDown<kLogUnit>;
+  static constexpr int kLogAcross = kLogTurnedAcross<kLogUnit>;
   static constexpr std::uint32_t kDown = 1u << kLogDown;
   static constexpr std::uint32_t kAcross = 1u << kLogAcross;
   static constexpr int kLogLanes = 5;
