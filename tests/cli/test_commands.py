@@ -208,7 +208,7 @@ def test_info_shows_the_prices_of_this_mpi(tasuki, tmp_path):
     files = tmp_path / "tasuki"
     files.mkdir()
 
-    def told():
+    def row_texts():
         rows = tasuki("info", "--json", XDG_CACHE_HOME=str(tmp_path), TASUKI_PROFILE="")["usable"]
         return {row["what"]: row["text"] for row in rows}
 
@@ -218,12 +218,12 @@ def test_info_shows_the_prices_of_this_mpi(tasuki, tmp_path):
         content = json.dumps({"version": 11, "machine": host, "paths": {}, "measured": [one]})
         (files / f"profile-11-{os.uname().nodename}-{mpi}.json").write_text(content)
 
-    mpi = re.sub("[^A-Za-z0-9.]", "", told()["MPI"].partition(", started by")[0][:40])
+    mpi = re.sub("[^A-Za-z0-9.]", "", row_texts()["MPI"].partition(", started by")[0][:40])
     write("other", "AnotherMPI1.0")
-    assert "none in" in told()["machine profile"]
+    assert "none in" in row_texts()["machine profile"]
     write("this", mpi)
     write("other", "AnotherMPI1.0")  # newer
-    assert "on this" in told()["machine profile"]
+    assert "on this" in row_texts()["machine profile"]
 
 
 def test_a_run_that_hangs_is_stopped(tasuki, tmp_path):

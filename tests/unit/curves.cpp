@@ -19,7 +19,7 @@ TEST_CASE("a small piece that was disturbed in one kind of memory has the price 
     all[1] += of_small;
     return all;
   };
-  const auto told = [&](double in_shared, double in_own) {
+  const auto section_of = [&](double in_shared, double in_own) {
     Curves curves;
     curves.both = times(in_shared);
     curves.own_both = times(in_own);
@@ -27,11 +27,11 @@ TEST_CASE("a small piece that was disturbed in one kind of memory has the price 
     curves.tell(section);
     return section;
   };
-  const CostSection quiet = told(0, 0);
+  const CostSection quiet = section_of(0, 0);
   const auto near = [](double a, double b) { return std::abs(a - b) < 1e-6 * b; };
   CHECK(near(quiet.at("mutual_bandwidth_of_512"), 5e9));
-  CHECK(told(4e-7, 0) == quiet);
-  CHECK(told(0, 4e-7) == quiet);
-  CHECK(near(told(4e-7, 4e-7).at("mutual_bandwidth_of_512"), 2.5e9));  // half of that of the next size at least
-  CHECK(near(told(-5e-8, 0).at("mutual_bandwidth_of_512"), 5e9));      // and no more than that
+  CHECK(section_of(4e-7, 0) == quiet);
+  CHECK(section_of(0, 4e-7) == quiet);
+  CHECK(near(section_of(4e-7, 4e-7).at("mutual_bandwidth_of_512"), 2.5e9));  // half of that of the next size at least
+  CHECK(near(section_of(-5e-8, 0).at("mutual_bandwidth_of_512"), 5e9));      // and no more than that
 }
