@@ -18,6 +18,15 @@ std::int64_t Program::bytes() const {
                                    first_function.size() * sizeof(std::int32_t) + channels.size() * sizeof(Channel));
 }
 
+// Posting a receive copies the whole of a long message, if its sender has told of it already. A send that started after
+// that would let its own receiver wait as long.
+Executor::Pass Executor::pass_of(const Command& c) {
+  constexpr std::int64_t kLong = 16 << 10;  // bytes; below, MPI sends messages at once
+  if (c.verb == Verb::signal) return Pass::signals;
+  if (c.verb == Verb::recv) return c.bytes > kLong ? Pass::receives : Pass::signals;
+  return c.verb == Verb::send && c.bytes > kLong ? Pass::sends : Pass::everything;
+}
+
 Executor::Executor(Program program) : program_(std::move(program)), recorder_(Recorder::open(program_.plan)) {
   const Plan& plan = program_.plan;
   std::vector<bool> awaited(plan.commands.size(), false);
@@ -26,6 +35,8 @@ Executor::Executor(Program program) : program_(std::move(program)), recorder_(Re
     const Command& c = plan.commands[i];
     Step s;
     s.verb = c.verb;
+    s.pass = pass_of(c);
+    if (s.pass == Pass::sends || s.pass == Pass::receives) long_messages_ = true;
     s.credit = c.credit;
     s.awaited = awaited[i];
     s.command = static_cast<std::int32_t>(i);
@@ -163,16 +174,15 @@ void Executor::begin() {
 bool Executor::progress() {
   if (!announced_) {
     announced_ = true;
-    for (RunningLane& lane : lanes_) run(lane, true);
+    for (RunningLane& lane : lanes_) run(lane, Pass::signals);
+    for (const Pass pass : {Pass::sends, Pass::receives})
+      for (std::size_t i = 0; long_messages_ && i < lanes_.size(); ++i) run(lanes_[i], pass);
   }
-  for (std::size_t i = 0; i < open_count_;) {
-    if (run(lanes_[static_cast<std::size_t>(open_[i])], false)) {
-      open_[i] = open_[--open_count_];
-    } else {
-      ++i;
-    }
-  }
-  return open_count_ == 0;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < open_count_; ++i)
+    if (!run(lanes_[static_cast<std::size_t>(open_[i])], Pass::everything)) open_[left++] = open_[i];
+  open_count_ = left;
+  return left == 0;
 }
 
 std::uint64_t Executor::target(const Step& step, std::int64_t round) const {
@@ -242,10 +252,10 @@ bool Executor::run_step(Step& step, RunningLane& lane) {
   return true;
 }
 
-bool Executor::run(RunningLane& lane, bool announce_only) {
+bool Executor::run(RunningLane& lane, Pass pass) {
   while (lane.at < lane.last) {
     Step& step = steps_[static_cast<std::size_t>(lane.at)];
-    if (announce_only && step.verb != Verb::signal && step.verb != Verb::recv) return false;
+    if (step.pass > pass) return false;
     for (std::int32_t d = step.first_dep; d < step.first_dep + step.dep_count; ++d) {
       const auto dep = program_.plan.deps[static_cast<std::size_t>(d)];
       if (ended_[static_cast<std::size_t>(dep)] != epoch_) return false;
@@ -264,7 +274,7 @@ bool Executor::run(RunningLane& lane, bool announce_only) {
     }
     ++lane.at;
     // After handing over a slice a lane lets other lanes run, which work on the same cache lines.
-    if (step.verb == Verb::signal && step.rounds == 1 && !announce_only && lane.at < lane.last) return false;
+    if (step.verb == Verb::signal && step.rounds == 1 && pass == Pass::everything && lane.at < lane.last) return false;
   }
   return true;
 }

@@ -56,7 +56,8 @@ class Executor {
   /// which copy is current.
   void begin();
   /// Does all that can be done now. The first call of an epoch first sends the signals and posts the receives with
-  /// which lanes begin, so that peers can go on. True when every lane has ended.
+  /// which lanes begin, so that peers can go on; of long messages it starts the sends before the receives. True when
+  /// every lane has ended.
   bool progress();
   /// What the unfinished lanes wait for, for error messages: `#3 wait arrived.0<1 (at 4, needs 5) with rank 1`.
   std::string blocked() const;
@@ -64,8 +65,11 @@ class Executor {
   void cancel();
 
  private:
+  /// What a run of lanes does: what peers wait for, in three passes, and then everything.
+  enum class Pass : std::uint8_t { signals, sends, receives, everything };
   struct Step {
     Verb verb{};
+    Pass pass = Pass::everything;  ///< the first one that may run it
     bool credit = false;
     bool awaited = false;  ///< a command of another lane depends on it
     bool own = false;      ///< a reduction by the user's own operator
@@ -100,7 +104,8 @@ class Executor {
     std::int64_t begun = 0;  ///< traced: when the current step was first tried; 0 before
   };
 
-  bool run(RunningLane& lane, bool announce_only);
+  bool run(RunningLane& lane, Pass pass);
+  static Pass pass_of(const Command& c);
   bool run_step(Step& step, RunningLane& lane);
   void combine(const Step& step, const std::byte* src, std::byte* dst) const;
   std::uint64_t target(const Step& step, std::int64_t round) const;
@@ -123,6 +128,7 @@ class Executor {
   std::vector<std::uint64_t> ended_;  ///< per command: epoch in which it last ended
   std::uint64_t epoch_ = 0;
   bool announced_ = true;
+  bool long_messages_ = false;
   std::unique_ptr<Recorder> recorder_;
 };
 
