@@ -115,6 +115,7 @@ struct Constants {
   std::int64_t most_interleaved = 64;    ///< slices of an interleaved link, at most
   // Messages (src/protocols/message.cpp).
   std::int64_t message_most = 0x7fffffff;  ///< largest message of MPI, bytes
+  std::int64_t message_read = 16 << 10;    ///< a message of MPI of more bytes within a host is copied by its receiver
   std::int64_t staged_slice = 1 << 20;     ///< smallest message of a staged link that is worth cutting
   std::int64_t staged_slices = 16;         ///< messages that a large staged link is cut into, about
   // Copy engines (src/paths/peer_copy.cpp).

@@ -47,6 +47,7 @@ void each_constant(Visit&& visit) {
   visit("few_lines", &Constants::few_lines);
   visit("most_interleaved", &Constants::most_interleaved);
   visit("message_most", &Constants::message_most);
+  visit("message_read", &Constants::message_read);
   visit("staged_slice", &Constants::staged_slice);
   visit("staged_slices", &Constants::staged_slices);
   visit("copy_engine_calls", &Constants::copy_engine_calls);

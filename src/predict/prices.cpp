@@ -67,6 +67,7 @@ class Pricing {
     paths_.clear();
     for (const std::string& name : plan.paths) paths_.push_back(&path_named(name));
     puts_.assign(paths_.size(), 0);
+    came_.assign(plan.buffers.size(), false);
     for (const Command& c : plan.commands) puts_[static_cast<std::size_t>(c.path)] += c.verb == Verb::put ? 1 : 0;
   }
 
@@ -97,16 +98,27 @@ class Pricing {
   }
   using Link = std::pair<std::uint64_t, const Path*>;
 
+  // Adds what the command brings into a core's caches to what that rank moves. What is packed counts where it is
+  // unpacked. Of what is combined with bytes that have come, only the other operand is new.
+  void count(const Plan& plan, const Command& c) {
+    if (c.dst < 0 || c.verb == Verb::send || c.verb == Verb::signal) return;
+    const Buffer& dst = plan.buffers[static_cast<std::size_t>(c.dst)];
+    const bool within = c.verb == Verb::copy || c.verb == Verb::reduce;
+    if (!within && dst.role == Role::scratch) return;
+    const std::int64_t bytes = c.bytes * chunks(plan, c);
+    const auto came = came_.begin() + c.dst;
+    moved_[dst.rank] += c.verb == Verb::reduce && *came ? bytes / 2 : bytes;
+    const bool brings = c.verb == Verb::copy && plan.buffers[static_cast<std::size_t>(c.src)].rank != plan.rank;
+    if (brings || c.verb == Verb::recv) *came = true;
+  }
+
   // The ranks between which the command's bytes cross. Adds the bytes to the sums of that direction.
   Work crossing(const Plan& plan, std::size_t i) {
     const Command& c = plan.commands[i];
     Work work;
-    if (!moves_bytes(c.verb)) return work;
     const auto owner = [&](std::int32_t buffer) { return plan.buffers[static_cast<std::size_t>(buffer)].rank; };
-    // What is packed counts where it is unpacked.
-    const bool last = c.dst < 0 || plan.buffers[static_cast<std::size_t>(c.dst)].role != Role::scratch;
-    if (c.verb == Verb::copy || c.verb == Verb::reduce || (c.verb != Verb::send && last))
-      moved_[c.verb == Verb::put ? owner(c.dst) : plan.rank] += c.bytes * chunks(plan, c);
+    count(plan, c);
+    if (!moves_bytes(c.verb)) return work;
     work.from = c.verb == Verb::copy || c.verb == Verb::reduce ? owner(c.src) : plan.rank;
     work.to = c.verb == Verb::put ? owner(c.dst) : c.verb == Verb::send ? c.peer : plan.rank;
     work.bytes = c.bytes;
@@ -152,6 +164,8 @@ class Pricing {
       case Verb::send:
         work.latency = latency(plan.rank, c.peer, path);
         work.matched_by = number(channels_, std::tuple(plan.rank, c.peer, c.tag));
+        work.by_receiver =
+            work.on_core && machine_.same_host(plan.rank, c.peer) && c.bytes > machine_.constants.message_read;
         break;
       case Verb::recv:
         work.matched_by = number(channels_, std::tuple(c.peer, plan.rank, c.tag));
@@ -355,6 +369,7 @@ class Pricing {
   Prices prices_;
   std::vector<const Path*> paths_;                        // of the plan that is looked at
   std::vector<int> puts_;                                 // of it by each of these paths
+  std::vector<bool> came_;                                // its buffers that another rank's bytes have come to
   std::unordered_set<std::uint64_t, Mixed> ways_;         // ranks between which bytes cross
   std::unordered_map<std::int32_t, std::int64_t> moved_;  // bytes that a rank gets, or moves within, in an epoch
   std::unordered_map<std::int32_t, int> mutual_peers_;    // of a rank: how many it sends to that send to it

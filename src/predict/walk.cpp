@@ -84,7 +84,10 @@ void Walk::set_up() {
       lanes_.back().end = first + i + 1;
       const Work& work = prices_.work[at(first + i)];
       if (c.verb == Verb::signal) counters_[at(work.matched_by)].owner = plan(r).buffers[at(c.dst)].rank;
-      if (c.verb == Verb::send) mailboxes_[at(work.matched_by)].receiver = c.peer;
+      if (c.verb == Verb::send) {
+        mailboxes_[at(work.matched_by)].receiver = c.peer;
+        mailboxes_[at(work.matched_by)].sender = r;
+      }
       if (c.loop < 0) continue;
       const std::int64_t count = plan(r).loops[at(c.loop)].count;
       const double part = static_cast<double>(most_rounds_) / static_cast<double>(longest_);

@@ -52,7 +52,7 @@ class Walk {
     std::int64_t round = 0;
     double ready = 0;             // when the lane reached its current command
     std::int32_t after = -1;      // the command that ended at that time
-    std::int64_t ticket = -1;     // of a receive that has been posted
+    std::int64_t ticket = -1;     // of a receive that has been posted, or of a send that its receiver has yet to read
     std::int32_t waits_too = -1;  // the next lane that waits for the same command, counter or channel
     bool done() const { return at == end; }
   };
@@ -104,6 +104,9 @@ class Walk {
     std::int32_t waiting = -1;  // the first of the lanes that do
     std::int64_t tickets = 0;
     std::vector<std::pair<double, std::int32_t>> arrivals;
+    std::int32_t sender = 0;
+    std::int32_t sent = -1;  // the first of the sender's lanes that wait until the receiver has read
+    std::vector<std::pair<double, std::int32_t>> reads;  // of what it reads: when it has, and by which command; -1: not
   };
   struct Ended {
     double at = 0;
@@ -127,6 +130,8 @@ class Walk {
   Went step(std::int32_t r, LaneWalk& lane, double now);
   bool wait(std::int32_t r, LaneWalk& lane, double now);
   bool receive(std::int32_t r, LaneWalk& lane, double now);
+  bool sent(std::int32_t r, LaneWalk& lane, double now);
+  bool read_by_receiver(const Work& work);
   void wait_until(std::int32_t r, const LaneWalk& lane, double when);
   void wait_for(std::int32_t r, LaneWalk& lane, std::int32_t& waiting);
   void wait_for_core(std::int32_t r, const LaneWalk& lane);

@@ -1,5 +1,6 @@
 // Walk: what a lane's command waits for, how long it takes and what it occupies. See walk.hpp.
 #include <algorithm>
+#include <utility>
 
 #include "predict/walk.hpp"
 
@@ -26,6 +27,9 @@ Walk::Went Walk::step(std::int32_t r, LaneWalk& lane, double now) {
       return wait(r, lane, now) ? Went::on : Went::nowhere;
     case Verb::recv:
       return receive(r, lane, now) ? Went::on : Went::nowhere;
+    case Verb::send:
+      if (lane.ticket >= 0) return sent(r, lane, now) ? Went::on : Went::nowhere;
+      break;
     default:
       break;
   }
@@ -92,8 +96,48 @@ bool Walk::receive(std::int32_t r, LaneWalk& lane, double now) {
     wait_until(r, lane, arrival);
     return false;
   }
+  const Work& message = prices_.work[at(sender)];
+  const bool reads = read_by_receiver(message);
+  if (reads && rank(r).core_free > now) {
+    wait_for_core(r, lane);
+    return false;
+  }
+  const auto number = static_cast<std::size_t>(std::exchange(lane.ticket, -1));
+  Ended ended = arrival > lane.ready ? Ended{arrival, sender} : Ended{lane.ready, lane.after};
+  if (reads) {
+    lane.ready = ended.at;
+    lane.after = ended.after;
+    ended = on_core(r, lane, now, message.seconds);
+    if (mailbox.reads.size() <= number) mailbox.reads.resize(number + 1, {0.0, -1});
+    mailbox.reads[number] = {ended.at, lane.at};
+    reopen(mailbox.sender, mailbox.sent);
+    wake(mailbox.sender, ended.at);
+  }
+  advance(r, lane, ended);
+  return true;
+}
+
+// A network's own hardware moves the bytes.
+bool Walk::read_by_receiver(const Work& work) {
+  return work.by_receiver && !resources_.has_way(work.from, work.to, work.outside);
+}
+
+// A send whose receiver reads the bytes ends when it has.
+bool Walk::sent(std::int32_t r, LaneWalk& lane, double now) {
+  Mailbox& mailbox = mailboxes_[at(prices_.work[at(lane.at)].matched_by)];
+  const bool read =
+      lane.ticket < std::ssize(mailbox.reads) && mailbox.reads[static_cast<std::size_t>(lane.ticket)].second >= 0;
+  if (!read) {
+    wait_for(r, lane, mailbox.sent);
+    return false;
+  }
+  const auto [end, reader] = mailbox.reads[static_cast<std::size_t>(lane.ticket)];
+  if (end > now) {
+    wait_until(r, lane, end);
+    return false;
+  }
   lane.ticket = -1;
-  advance(r, lane, arrival > lane.ready ? Ended{arrival, sender} : Ended{lane.ready, lane.after});
+  advance(r, lane, {end, reader});
   return true;
 }
 
@@ -156,7 +200,7 @@ void Walk::work(std::int32_t r, LaneWalk& lane, double now) {
     ended.at = carry(ended.at, ended.at + work.seconds);
     travels = work.latency - keeps;
   } else if (work.on_core) {
-    ended = on_core(r, lane, now, work.seconds + (sends ? work.latency : 0));
+    ended = on_core(r, lane, now, (read_by_receiver(work) ? 0 : work.seconds) + (sends ? work.latency : 0));
     if (by_network) wake(r, rank(r).core_free = ended.at = carry(now, ended.at));
   } else if (work.resource < 0) {
     ended = {lane.ready + work.seconds, lane.after};
@@ -174,10 +218,11 @@ void Walk::work(std::int32_t r, LaneWalk& lane, double now) {
     ended.at -= work.tail;
     travels = work.latency;
   }
-  advance(r, lane, ended);
+  if (!read_by_receiver(work)) advance(r, lane, ended);
   if (!sends) return;
   const double arrival = ended.at + travels + (by_network ? resources_.latency(work.from, work.to, work.outside) : 0);
   Mailbox& mailbox = mailboxes_[at(work.matched_by)];
+  if (read_by_receiver(work)) lane.ticket = std::ssize(mailbox.arrivals);
   mailbox.arrivals.emplace_back(arrival, id);
   reopen(mailbox.receiver, mailbox.waiting);
   wake(mailbox.receiver, arrival);

@@ -212,6 +212,31 @@ TEST_CASE("ranks that are more than their host's cores take turns") {
   CHECK(busy_of(predict(plans, machine), "cores of host 0") == doctest::Approx(4 * one));
 }
 
+TEST_CASE("a long message within a host is work of its receiver's core, and its send ends with it") {
+  const std::int64_t bytes = 100003;
+  const double moves = seconds_of(bytes);
+  const auto seconds = [&](const std::vector<std::pair<int, int>>& pairs, int per_host) {
+    return predict(messages(4, pairs, bytes), machine_of(4, per_host)).seconds;
+  };
+  // Of several receivers each does its own; one receiver does one after the other. Between hosts senders do.
+  CHECK(seconds({{0, 1}, {0, 2}, {0, 3}}, 4) == doctest::Approx(moves + 3 * kLatency));
+  CHECK(seconds({{1, 0}, {2, 0}, {3, 0}}, 4) == doctest::Approx(3 * moves + kLatency));
+  CHECK(seconds({{0, 1}, {0, 2}, {0, 3}}, 1) == doctest::Approx(3 * (moves + kLatency)));
+  CHECK(seconds({{1, 0}, {2, 0}, {3, 0}}, 1) == doctest::Approx(moves + kLatency));
+  const auto plans = messages(4, {{1, 0}, {2, 0}, {3, 0}}, bytes);
+  const Prediction p = predict(plans, machine_of(4, 4));
+  check_sound(plans, p);
+  CHECK(p.back_to_back == doctest::Approx(3 * moves).epsilon(0.05));
+  double sent = 0;
+  for (std::size_t r = 1; r < 4; ++r) sent = std::max(sent, p.commands[r][0].end);
+  CHECK(sent == doctest::Approx(p.seconds));
+  CHECK(busy_of(p, "core of rank 0") == doctest::Approx(3 * moves));
+  CHECK(busy_of(p, "core of rank 1") == doctest::Approx(kLatency));
+  const std::int64_t few = 16 << 10;  // sent at once
+  CHECK(predict(messages(4, {{0, 1}, {0, 2}, {0, 3}}, few), machine_of(4, 4)).seconds ==
+        doctest::Approx(3 * (seconds_of(few) + kLatency)));
+}
+
 TEST_CASE("messages share the ports of a switch") {
   const std::int64_t bytes = 100003;
   Machine machine = machine_of(6, 2);
