@@ -14,6 +14,16 @@ namespace tasuki {
 
 inline constexpr std::int64_t kCacheLine = 64;
 
+// Asks for a line that will be stored to. Where it lies in another core's cache, stores wait for it in turn, and those
+// of small numbers, of which a processor keeps a few dozen, fill few lines: a ring of 6 KiB took twice as long.
+[[gnu::always_inline]] inline void expect_store(const std::byte* at) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" ::"m"(*at));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
 typedef std::uint64_t Word16 __attribute__((vector_size(16)));
 
 // The register type of 1, 2, 4, 8 or 16 bytes.

@@ -44,6 +44,9 @@ template <class Row>
   for_each_block<false>(nest_of(copy, 1), src, dst, row);
 }
 
+constexpr std::int64_t kAheadOfStores = 16 * kCacheLine;
+constexpr std::int64_t kMostExpected = 1 << 20;  // bytes; where caches hold less than all, asking early costs more
+
 // Blocks of a fixed size. Several are loaded before the first is stored: a store might change the list, for all that
 // the compiler knows.
 template <std::int64_t Bytes, class From, class To>
@@ -58,6 +61,7 @@ void copy_numbers(const StridedCopy& copy, const std::byte* src, std::byte* dst)
       for (; i + kAtOnce <= count; i += kAtOnce) {
         std::array<BlockWord<Bytes>, kAtOnce> words;
         std::array<std::int64_t, kAtOnce> places;
+        expect_store(to + to_at(i) + kAheadOfStores);
 #pragma GCC unroll 8
         for (std::int64_t k = 0; k < kAtOnce; ++k) {
           std::memcpy(&words[static_cast<std::size_t>(k)], from + from_at(i + k), Bytes);
@@ -80,11 +84,14 @@ void copy_blocks(const StridedCopy& copy, const std::byte* src, std::byte* dst) 
   const auto to_at = steps_at<To>(copy.dst_list, copy.dims[0].dst_stride);
   const std::int64_t count = copy.dims[0].count;
   const std::int64_t bytes = copy.block;
+  const bool expects = !PastCaches && copy.bytes() <= kMostExpected;
   for_each_inside(copy, src, dst, [=](const std::byte* from, std::byte* to) {
     for (std::int64_t i = 0; i < count; ++i) {
       if (i + kAhead < count) {
         const std::byte* const next = from + from_at(i + kAhead);
         for (std::int64_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(next + at);
+        const std::byte* const there = to + to_at(i + kAhead);
+        for (std::int64_t at = 0; expects && at < bytes; at += kCacheLine) expect_store(there + at);
       }
       if constexpr (PastCaches)
         stream_block(from + from_at(i), to + to_at(i), bytes);
