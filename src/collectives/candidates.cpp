@@ -185,8 +185,11 @@ void predict_on_one_path(const Machine& machine, const std::shared_ptr<const Col
     }
     if (on_one.empty()) continue;
     const double least = std::ranges::min(on_one, {}, &Candidate::predicted).predicted;
+    // Of those that take about as long, what a core loads itself comes first, and messages of MPI last.
     Candidate best = std::ranges::min(on_one, {}, [&](const Candidate& c) {
-      return std::pair(!loads_from_peers(path_named(c.path)) || c.predicted * (1 - kTieOnHosts) > least, c.predicted);
+      const Path& path = path_named(c.path);
+      const bool tie = c.predicted * (1 - kTieOnHosts) <= least;
+      return std::pair(!tie ? 3 : loads_from_peers(path) ? 0 : path.outside ? 2 : 1, c.predicted);
     });
     // As long: the planner's paths are that one.
     if (best.predicted != one->predicted) more.push_back(std::move(best));

@@ -8,7 +8,7 @@ namespace {
 Offer offer(const Question& q) {
   if (q.move.src_rank == q.move.dst_rank) return Offer::no("same rank");
   if (q.machine.threads) return Offer::no("the ranks are threads of one process");
-  return priced(q);
+  return priced_as_message(q);
 }
 
 const PathRegistration registration{[] {

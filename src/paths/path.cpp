@@ -92,6 +92,15 @@ double run_seconds(const Question& q) {
   return seconds + ends / 2 * more;
 }
 
+// At how many ends the move is packed or unpacked where a message carries it.
+int scattered_sides(const Move& move) {
+  const auto scattered = [&](const auto& pattern) {
+    return move.copies.size() > 1 || (move.copies.size() == 1 && pattern(move.copies.front()) > Pattern::contiguous);
+  };
+  return int{scattered([](const StridedCopy& copy) { return copy.src_pattern(); })} +
+         int{scattered([](const StridedCopy& copy) { return copy.dst_pattern(); })};
+}
+
 }  // namespace
 
 PathRegistration::PathRegistration(Path (*make)()) {
@@ -186,13 +195,17 @@ double packing_seconds(const Machine& machine, std::int64_t bytes, std::int64_t 
 
 Offer priced_packed(const Question& q) {
   Offer offer = priced(q);
-  const auto scattered = [&](const auto& pattern) {
-    return q.move.copies.size() > 1 ||
-           (q.move.copies.size() == 1 && pattern(q.move.copies.front()) > Pattern::contiguous);
-  };
-  const int sides = int{scattered([](const StridedCopy& copy) { return copy.src_pattern(); })} +
-                    int{scattered([](const StridedCopy& copy) { return copy.dst_pattern(); })};
-  offer.seconds += sides * packing_seconds(q.machine, q.move.bytes(), q.move.other_runs());
+  offer.seconds += scattered_sides(q.move) * packing_seconds(q.machine, q.move.bytes(), q.move.other_runs());
+  return offer;
+}
+
+Offer priced_as_message(const Question& q) {
+  Offer offer = priced_through_ring(q);
+  const PathCost& self = q.machine.cost("self");
+  if (!self.measured) return offer;
+  const auto bytes = static_cast<double>(q.move.bytes());
+  const double moved = std::max({bytes, static_cast<double>(q.move.whole), static_cast<double>(q.moved)});
+  offer.seconds += scattered_sides(q.move) * seconds_of(self, q.move.mutual ? self.mutual : self.one_way, bytes, moved);
   return offer;
 }
 

@@ -89,14 +89,17 @@ struct Path {
   /// If offers differ by less than their measuring error, the path of lowest preference wins: 0: one pass, done by the
   /// sender; 1: one pass, done by the receiver; 2: staged; 3: through a library. Among equals the cheapest wins.
   int preference = 2;
+  /// True: the sender need not wait for the receiver of the same epoch, so a receiver that comes late delays nobody.
+  /// Short links prefer such a path to all others that cost about the same.
+  bool early = false;
 
   // Transport.
   std::string transport;      ///< name of the transport that carries commands of the verbs in `carried`; empty: none
   std::vector<Verb> carried;  ///< verbs that loads and stores of this rank cannot do
-  /// While the transport carries a message, the lane goes on with commands that touch other bytes
-  /// (plan/passes/message_order.cpp).
   /// Set up, and so offered, only where some GPUs do not reach each other, or where a list names it.
   bool when_needed = false;
+  /// While the transport carries a message, the lane goes on with commands that touch other bytes
+  /// (plan/passes/message_order.cpp).
   bool in_background = false;
 
   bool carries(Verb verb) const;
@@ -158,6 +161,9 @@ Offer without_tiles(Offer offer, const Question& question);
 /// The same for a path of host memory that packs at one end and unpacks at the other, which was measured with runs at
 /// both: where one end is contiguous they cost half.
 Offer priced_through_ring(const Question& question);
+/// The same for messages of host memory, which are measured with runs of a few bytes: a side that is scattered is
+/// packed or unpacked, which takes a copy of its bytes within the rank.
+Offer priced_as_message(const Question& question);
 /// The same for a path that stores into, or loads from, memory on which another core works: the side `far` of each
 /// copy. There runs that are shorter than a cache line cost twice: the line has to return to that core, which takes it
 /// the same time again. Where that side is contiguous, the runs of the other one cost what they do within a rank.

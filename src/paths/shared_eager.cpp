@@ -17,6 +17,7 @@ const PathRegistration registration{[] {
   path.joins = joins_in_island;
   path.offer = offer;
   path.both_cores = true;
+  path.early = true;
   return path;
 }};
 

@@ -80,6 +80,7 @@ class Assignment {
     // where much less comes back than leaves.
     helped_ = 2 * arrives < leaves;
     for (const std::size_t m : moves_) {
+      bytes_to_[problem.moves[m].dst_rank] += problem.moves[m].bytes();
       auto& by_path = resources_.emplace_back();
       for (const Path& path : all_paths()) {
         const Resource one = resource_of(machine, path, problem.rank, problem.moves[m].dst_rank);
@@ -148,6 +149,12 @@ class Assignment {
   const Offer& offer(std::size_t move, std::size_t path) const { return offers_[move][path]; }
   int peer(std::size_t move) const { return problem_.moves[moves_[move]].dst_rank; }
   static int preference(std::size_t path) { return all_paths()[path].preference; }
+  bool short_and_early(std::size_t path, std::size_t move) const {
+    return all_paths()[path].early && bytes_to_.at(peer(move)) <= constants_.eager_small;
+  }
+  int preference(std::size_t path, std::size_t move) const {
+    return short_and_early(path, move) ? -1 : preference(path);
+  }
   static bool overlaps(std::size_t path) { return all_paths()[path].latencies_overlap; }
 
   // Relative error of the prices. It is larger for host memory, because processors also do other work while they are
@@ -216,7 +223,9 @@ class Assignment {
     double least = 0;  // seconds that a change must gain to be more than measuring error
     for (const std::size_t i : members) {
       // A change to another resource makes pieces travel at the same time, which is more than measuring error.
-      if (!joins && resources_[i][chosen_[i]] == resources_[i][path]) least += offer(i, chosen_[i]).seconds * noise(i);
+      const Offer& now = offer(i, chosen_[i]);
+      const double whole = now.seconds + (short_and_early(chosen_[i], i) ? now.latency : 0);
+      if (!joins && resources_[i][chosen_[i]] == resources_[i][path]) least += whole * noise(i);
     }
     std::vector<std::size_t> before;
     for (const std::size_t i : members) {
@@ -246,7 +255,9 @@ class Assignment {
     std::size_t best = paths;
     for (std::size_t p = 0; p < paths; ++p) {
       if (!fits(p) || seconds(p) > least * (1 + noise(move))) continue;
-      if (best == paths || std::pair(preference(p), seconds(p)) < std::pair(preference(best), seconds(best))) best = p;
+      if (best == paths ||
+          std::pair(preference(p, move), seconds(p)) < std::pair(preference(best, move), seconds(best)))
+        best = p;
     }
     return best == paths && one_core ? best_alone(move, false) : best;
   }
@@ -257,6 +268,7 @@ class Assignment {
   std::vector<std::size_t> moves_;
   const Offers& offers_;
   bool helped_ = false;
+  std::map<int, std::int64_t> bytes_to_;             // of the moves to each peer
   std::vector<std::vector<std::size_t>> resources_;  // [move][path]
   std::vector<std::size_t> chosen_;                  // per move
   std::map<int, Links> links_;                       // per peer

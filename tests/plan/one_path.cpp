@@ -119,3 +119,32 @@ TEST_CASE("cells of permuted axes are not read one by one") {
   shape.path = "shared:read";
   CHECK(plan(machine, shape).predict().seconds > 32 * 64 * 32 * 250e-9);
 }
+
+TEST_CASE("a short piece that costs about the same goes without waiting for its receiver") {
+  Machine machine = machine_of(2);
+  machine.costs["shared:eager"] = of(0.35e-6, 18e9);
+  const auto takes = [&](std::int64_t count, const char* path) {
+    const Plan one = plan(machine, shape_of(CollectiveKind::alltoall, count, true, "auto", "direct")).plan(0);
+    return std::ranges::find(one.paths, path) != one.paths.end();
+  };
+  CHECK(takes(8, "shared:eager"));
+  CHECK_FALSE(takes(8, "shared:put"));
+  CHECK(takes(8192, "shared:put"));
+  CHECK_FALSE(takes(8192, "shared:eager"));
+}
+
+TEST_CASE("a message of scattered pieces pays for packing and unpacking all of their bytes") {
+  Machine machine = machine_of(2);
+  machine.costs["shared:eager"] = of(0.22e-6, 5e9);  // a message alone is faster
+  TransferShape shape{.from = 0, .to = 1, .src = {}, .dst = {}, .memory = Memory::host, .shared = false};
+  const auto takes_messages = [&] {
+    const Plan one = plan(machine, shape).plan(0);
+    return std::ranges::find(one.paths, "mpi") != one.paths.end();
+  };
+  constexpr std::int64_t kBytes = 512 * 512;
+  shape.src = shape.dst = Layout::bytes(kBytes);
+  machine.costs["shared:read"] = of(1, 1e9);
+  CHECK(takes_messages());
+  shape.src = shape.dst = Layout::vector(512, 512, 1024, Layout::bytes(1));
+  CHECK_FALSE(takes_messages());
+}
