@@ -3,6 +3,7 @@
 // waits for ever, whether an epoch is one kernel or two.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -489,4 +490,29 @@ TEST_CASE("messages of the progress thread, alone and beside stores: many epochs
   }
   CHECK(with_messages["mpi:staged"] == 24);
   CHECK(with_messages["peer:copy,mpi:staged"] > 12);
+}
+
+TEST_CASE("what goes by NCCL and comes by the progress thread: many epochs, in one piece and in two") {
+  Machine machine = Machine::uniform(2, 2, 1, true);
+  machine.costs["nccl"].one_way = machine.costs["nccl"].mutual = {1e-5, 3e11, 3e11, 0};
+  machine.costs["mpi:staged"].one_way = machine.costs["mpi:staged"].mutual = {3e-5, 1e10, 1e10, 0};
+  for (const char* path : {"nccl", "mpi:staged"}) machine.costs[path].measured = true;
+  Random random(68);
+  int mixed = 0;
+  for (const char* algorithm : {"relay", "halving", "ring", "hierarchical"}) {
+    for (const std::int64_t count : {1003, 131'072}) {
+      CollectiveShape shape;
+      shape.kind = CollectiveKind::allreduce;
+      shape.memory = Memory::device;
+      shape.type = DType::i64;
+      shape.count = count;
+      shape.algorithm = algorithm;
+      INFO(described(shape, 2));
+      const std::vector<std::string> paths = plan(machine, shape).plan(0).paths;
+      const auto takes = [&](const char* path) { return std::ranges::find(paths, path) != paths.end(); };
+      mixed += takes("nccl") && takes("mpi:staged") ? 1 : 0;
+      for (const int blocks : {1, 8}) run(machine, shape, blocks, Pieces::either, false, random, 8);
+    }
+  }
+  CHECK(mixed > 0);
 }

@@ -66,13 +66,21 @@ std::vector<CommandRange> lanes_of(const Plan& plan) {
   return lanes;
 }
 
-bool to_be_split(const Plan& plan, const CommandRange& lane, const std::vector<bool>& in_background) {
+using InBackground = std::vector<bool>;  // per path
+
+// Whether the command is a message of a path that carries it in the background. Other messages stay with the moves: in
+// a stream they come after what packs for them, and only what precedes them in their lane waits for that.
+bool goes_behind(const Command& c, const InBackground& in_background) {
+  return is_message(c) && in_background[static_cast<std::size_t>(c.path)];
+}
+
+bool to_be_split(const Plan& plan, const CommandRange& lane, const InBackground& in_background) {
   bool messages = false;
   bool moves = false;
   for (std::size_t i = lane.begin; i < lane.end; ++i) {
     const Command& c = plan.commands[i];
     if (c.loop >= 0 || (!is_message(c) && !is_move(c))) return false;
-    messages = messages || (is_message(c) && in_background[static_cast<std::size_t>(c.path)]);
+    messages = messages || goes_behind(c, in_background);
     moves = moves || is_move(c);
   }
   return messages && moves;
@@ -81,13 +89,13 @@ bool to_be_split(const Plan& plan, const CommandRange& lane, const std::vector<b
 // For each command the earlier ones of its lane, of the other kind, that must have ended before it.
 using Before = std::map<std::size_t, std::vector<std::size_t>>;
 
-void add_order(const Plan& plan, const CommandRange& lane, Before& before) {
+void add_order(const Plan& plan, const CommandRange& lane, const InBackground& in_background, Before& before) {
   std::vector<Access> touched;
   for (std::size_t i = lane.begin; i < lane.end; ++i) touched.push_back(access(plan, plan.commands[i]));
   for (std::size_t i = lane.begin; i < lane.end; ++i) {
     for (std::size_t other = i; other-- > lane.begin;) {
-      const bool message = is_message(plan.commands[other]);
-      if (message == is_message(plan.commands[i])) continue;
+      const bool message = goes_behind(plan.commands[other], in_background);
+      if (message == goes_behind(plan.commands[i], in_background)) continue;
       if (!ordered(touched[other - lane.begin], touched[i - lane.begin])) continue;
       before[i].push_back(other);
       if (!message) break;  // moves of a lane end in order, so the last one is enough
@@ -97,7 +105,7 @@ void add_order(const Plan& plan, const CommandRange& lane, Before& before) {
 
 }  // namespace
 
-bool message_order(Plan& plan, const std::vector<bool>& in_background) {
+bool message_order(Plan& plan, const InBackground& in_background) {
   if (std::find(in_background.begin(), in_background.end(), true) == in_background.end()) return false;
   std::vector<std::size_t> order;     // old indices in the new order
   std::vector<std::int32_t> lane_of;  // lane of each, in the new order
@@ -118,11 +126,11 @@ bool message_order(Plan& plan, const std::vector<bool>& in_background) {
       continue;
     }
     changed = true;
-    add_order(plan, lane, before);
+    add_order(plan, lane, in_background, before);
     // The kind of command with which the lane begins comes first: packing before sending, receiving before unpacking.
-    const bool first = is_message(plan.commands[lane.begin]);
+    const bool first = goes_behind(plan.commands[lane.begin], in_background);
     for (const bool messages : {first, !first}) {
-      take(lane, [&](std::size_t i) { return is_message(plan.commands[i]) == messages; });
+      take(lane, [&](std::size_t i) { return goes_behind(plan.commands[i], in_background) == messages; });
     }
   }
   if (!changed) return false;
