@@ -228,7 +228,10 @@ void Curves::tell(CostSection& section) const {
                                                 {"mutual_", &both, &own_both},
                                                 {"own_", &own, &one_way},
                                                 {"own_mutual_", &own_both, &both}}) {
-    const double word = less(times->front(), in_other->front());
+    double word = less(times->front(), in_other->front());
+    // Nor does it take longer than any piece: that was disturbed in all passes, and pieces would seem to take no time.
+    for (const double time : *times)
+      if (time > 0) word = std::min(word, time);
     // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both. Where ranks begin
     // at different times, one finds what it waits for, and 4 KiB both ways seemed to take no longer than a word.
     double next = 0;

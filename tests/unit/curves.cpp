@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 #include "calibrate/fit.hpp"
 #include "machine/profile.hpp"
@@ -34,4 +36,19 @@ TEST_CASE("a small piece that was disturbed in one kind of memory has the price 
   CHECK(section_of(0, 4e-7) == quiet);
   CHECK(near(section_of(4e-7, 4e-7).at("mutual_bandwidth_of_512"), 2.5e9));  // half of that of the next size at least
   CHECK(near(section_of(-5e-8, 0).at("mutual_bandwidth_of_512"), 5e9));      // and no more than that
+}
+
+TEST_CASE("pieces do not seem to take no time where the word was disturbed in every pass") {
+  Curves curves;
+  curves.one_way.front() = 4e-5;
+  for (std::size_t i = 0; i < kCurveSizes.size(); ++i)
+    curves.one_way[i + 1] = 4e-7 + static_cast<double>(kCurveSizes[i]) / 5e9;
+  CostSection section;
+  curves.tell(section);
+  for (const std::int64_t size : kCurveSizes) {
+    CAPTURE(size);
+    const double bandwidth = section.at("bandwidth_of_" + std::to_string(size));
+    CHECK(bandwidth > 4e9);
+    CHECK(bandwidth < 6e9);
+  }
 }
