@@ -44,14 +44,14 @@ template <class Row>
   for_each_block<false>(nest_of(copy, 1), src, dst, row);
 }
 
-constexpr std::int64_t kAheadOfStores = 16 * kCacheLine;
-constexpr std::int64_t kMostExpected = 1 << 20;  // bytes; where caches hold less than all, asking early costs more
+constexpr std::int64_t kMostPrefetched = 1 << 20;  // bytes of a copy; larger ones were slower with prefetched stores
 
 // Blocks of a fixed size. Several are loaded before the first is stored: a store might change the list, for all that
 // the compiler knows.
 template <std::int64_t Bytes, class From, class To>
 void copy_numbers(const StridedCopy& copy, const std::byte* src, std::byte* dst) {
   constexpr std::int64_t kAtOnce = Bytes <= 16 ? 8 : 1;
+  constexpr std::int64_t kAhead = 16 * kCacheLine / Bytes;  // numbers
   const auto from_at = steps_at<From>(copy.src_list, copy.dims[0].src_stride);
   const auto to_at = steps_at<To>(copy.dst_list, copy.dims[0].dst_stride);
   const std::int64_t count = copy.dims[0].count;
@@ -61,7 +61,8 @@ void copy_numbers(const StridedCopy& copy, const std::byte* src, std::byte* dst)
       for (; i + kAtOnce <= count; i += kAtOnce) {
         std::array<BlockWord<Bytes>, kAtOnce> words;
         std::array<std::int64_t, kAtOnce> places;
-        expect_store(to + to_at(i) + kAheadOfStores);
+        if constexpr (std::is_same_v<To, AtStride>)
+          if (i + kAhead < count) prefetch_for_store(to + to_at(i + kAhead));
 #pragma GCC unroll 8
         for (std::int64_t k = 0; k < kAtOnce; ++k) {
           std::memcpy(&words[static_cast<std::size_t>(k)], from + from_at(i + k), Bytes);
@@ -84,14 +85,14 @@ void copy_blocks(const StridedCopy& copy, const std::byte* src, std::byte* dst) 
   const auto to_at = steps_at<To>(copy.dst_list, copy.dims[0].dst_stride);
   const std::int64_t count = copy.dims[0].count;
   const std::int64_t bytes = copy.block;
-  const bool expects = !PastCaches && copy.bytes() <= kMostExpected;
+  const bool prefetches = !PastCaches && copy.bytes() <= kMostPrefetched;
   for_each_inside(copy, src, dst, [=](const std::byte* from, std::byte* to) {
     for (std::int64_t i = 0; i < count; ++i) {
       if (i + kAhead < count) {
         const std::byte* const next = from + from_at(i + kAhead);
         for (std::int64_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(next + at);
         const std::byte* const there = to + to_at(i + kAhead);
-        for (std::int64_t at = 0; expects && at < bytes; at += kCacheLine) expect_store(there + at);
+        for (std::int64_t at = 0; prefetches && at < bytes; at += kCacheLine) prefetch_for_store(there + at);
       }
       if constexpr (PastCaches)
         stream_block(from + from_at(i), to + to_at(i), bytes);

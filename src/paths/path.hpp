@@ -90,7 +90,7 @@ struct Path {
   /// sender; 1: one pass, done by the receiver; 2: staged; 3: through a library. Among equals the cheapest wins.
   int preference = 2;
   /// True: the sender need not wait for the receiver of the same epoch, so a receiver that comes late delays nobody.
-  /// Short links prefer such a path to all others that cost about the same.
+  /// Links of at most `Constants::eager_small` bytes prefer such a path to all others that cost about the same.
   bool early = false;
 
   // Transport.

@@ -36,7 +36,7 @@ struct Work {
   double tail = 0;             ///< of the seconds: those for which a rank that forwards does not wait
   bool on_core = false;        ///< a core of the rank does the work, one command after the other
   bool latency_keeps = false;  ///< that core is busy during the latency, too
-  bool by_receiver = false;    ///< a message that its receiver's core moves, once the sender's has told of it
+  bool by_receiver = false;    ///< a long message within a host: the receiver's core copies it
   /// if no core does the work, the hardware of the rank that does: index into `Prices::hardware`
   std::int16_t resource = -1;
   std::int16_t into = -1;  ///< likewise, what the bytes enter at rank `to`

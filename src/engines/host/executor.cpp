@@ -18,10 +18,10 @@ std::int64_t Program::bytes() const {
                                    first_function.size() * sizeof(std::int32_t) + channels.size() * sizeof(Channel));
 }
 
-// Posting a receive copies the whole of a long message, if its sender has told of it already. A send that started after
-// that would let its own receiver wait as long.
+// Within a host MPI copies a long message in the call that posts its receive, if the send has started. A send that this
+// rank starts after that copy keeps its receiver waiting for as long.
 Executor::Pass Executor::pass_of(const Command& c) {
-  constexpr std::int64_t kLong = 16 << 10;  // bytes; below, MPI sends messages at once
+  constexpr std::int64_t kLong = 16 << 10;  // bytes, as Constants::message_read; shorter messages are eager
   if (c.verb == Verb::signal) return Pass::signals;
   if (c.verb == Verb::recv) return c.bytes > kLong ? Pass::receives : Pass::signals;
   return c.verb == Verb::send && c.bytes > kLong ? Pass::sends : Pass::everything;
