@@ -19,6 +19,7 @@
 #include "calibrate/fit.hpp"
 #include "calibrate/plain_copies.hpp"
 #include "calibrate/plausible.hpp"
+#include "calibrate/process_prices.hpp"
 #include "calibrate/profile_file.hpp"
 #include "layout/encoding.hpp"
 #include "machine/derived.hpp"
@@ -379,9 +380,27 @@ std::map<std::string, PathCost> costs_of(const Profile& profile) {
   return costs;
 }
 
-// Reads the profile that an earlier run has left, if there is one. A part has its parent's prices. Collective.
+// Takes the prices of paths that have none. Local.
+void add_prices(Runtime& runtime, const Profile& profile) {
+  std::map<std::string, PathCost> costs = costs_of(profile);
+  std::erase_if(costs, [&](const auto& one) { return runtime.machine().cost(one.first).measured; });
+  if (costs.empty()) return;
+  for (Provenance one : profile.provenance()) {
+    const auto other = [&](const auto& entry) { return !costs.contains(entry.first); };
+    std::erase_if(one.spread, other);
+    std::erase_if(one.derived, other);
+    if (!one.spread.empty()) add_provenance(runtime.provenance, std::move(one));
+  }
+  runtime.replace_machine(with_costs(runtime.machine(), costs, described(runtime.provenance)));
+}
+
+// Reads the profile that an earlier run has left, if there is one. A part has its parent's prices, and those that an
+// earlier part of the same ranks has measured. Collective.
 void read_profile(Runtime& runtime) {
-  if (runtime.is_part()) return;
+  if (runtime.is_part()) {
+    add_prices(runtime, remembered_prices(runtime));
+    return;
+  }
   const Profile kept = load_profile(runtime);
   runtime.provenance = kept.provenance();
   Machine known = with_costs(runtime.machine(), costs_of(kept), described(runtime.provenance));
@@ -427,7 +446,10 @@ void calibrate(const Context& context) {
   // All new prices take effect together. Until then every measuring transfer is planned with the same ones.
   Machine known = with_costs(runtime.machine(), costs_of(found), described(runtime.provenance));
   runtime.replace_machine(with_corrections(std::move(known), std::move(corrections)));
-  keep_profile(runtime);
+  if (runtime.is_part())
+    remember_prices(runtime);
+  else
+    keep_profile(runtime);
 }
 
 const RuntimePart profile{read_profile};

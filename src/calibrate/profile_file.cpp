@@ -110,13 +110,17 @@ bool crowded(const Runtime& runtime) {
   return runtime.topology().crowded(0);
 }
 
-bool keep_profile(Runtime& runtime) {
-  if (crowded(runtime) || runtime.is_part()) return false;
+Profile profile_of(const Runtime& runtime) {
   Profile profile;
   for (const auto& [path, cost] : runtime.machine().costs) profile.set(path, section_of(cost));
   profile.set_corrections(runtime.machine().corrections);
   profile.set_provenance(runtime.provenance);
-  save_profile(runtime, profile);
+  return profile;
+}
+
+bool keep_profile(Runtime& runtime) {
+  if (crowded(runtime) || runtime.is_part()) return false;
+  save_profile(runtime, profile_of(runtime));
   return true;
 }
 

@@ -10,9 +10,11 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "error_of.hpp"
+#include "session/runtime.hpp"
 #include "tasuki/tasuki.hpp"
 
 using namespace tasuki;
@@ -126,5 +128,28 @@ TEST_CASE("a profile says when, where and beside what it was measured, and how c
       CHECK(text.find(key) != std::string::npos);
     std::filesystem::remove_all(name);
   }
+  before.empty() ? unsetenv("TASUKI_PROFILE") : setenv("TASUKI_PROFILE", before.c_str(), 1);
+}
+
+TEST_CASE("subsets measure what their context has no price for, once for the same ranks") {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks != 2) return;  // it takes seconds
+  const char* set = std::getenv("TASUKI_PROFILE");
+  const std::string before = set == nullptr ? "" : set;
+  setenv("TASUKI_PROFILE", "no-profile-of-subsets.json", 1);
+  const Context ctx(MPI_COMM_WORLD);
+  const std::vector<int> swapped = {1, 0};
+  const auto measured = [&] {
+    const Context part = ctx.subset(swapped);
+    return std::pair(machine_of(part).costs, runtime_of(part).provenance);
+  };
+  const auto first = measured();
+  CHECK(!first.second.empty());
+  CHECK(measured() == first);
+  // Other ranks, or the same in another order, may have other partners.
+  CHECK(runtime_of(ctx).provenance.empty());
+  CHECK(runtime_of(ctx.subset(std::vector<int>{0, 1})).provenance.empty());
+  CHECK(!std::filesystem::exists("no-profile-of-subsets.json"));
   before.empty() ? unsetenv("TASUKI_PROFILE") : setenv("TASUKI_PROFILE", before.c_str(), 1);
 }
