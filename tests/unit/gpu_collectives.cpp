@@ -24,10 +24,15 @@ void run(const Machine& machine, const CollectiveShape& shape, int blocks, Piece
   const std::vector<Plan> plans = plan(machine, shape).plans();
   World world;
   std::vector<std::unique_ptr<Rank>> ranks;
-  const bool idle_between = random() % 2 == 0;
-  CAPTURE(idle_between);
+  // Where a rank lets others store into what it sends on first, it may do so in its wait: docs/gpus.md, Limits.
+  const bool late = shape.in_place && shape.algorithm == "doubling" && plans.size() > 2;
+  const bool meet = pieces != Pieces::one && !late && random() % 3 == 0;
+  if (meet) pieces = Pieces::two;  // all of them have a wait that comes after it
+  const Between between = meet ? Between::meeting : random() % 2 == 0 ? Between::idle : Between::nothing;
+  CAPTURE(static_cast<int>(between));
+  world.ranks = static_cast<int>(plans.size());
   for (const Plan& plan : plans)
-    ranks.push_back(std::make_unique<Rank>(world, plan, blocks, pieces, by_rows, true, idle_between, epochs));
+    ranks.push_back(std::make_unique<Rank>(world, plan, blocks, pieces, by_rows, true, between, epochs));
   for (int idle = 0; idle < 200;) {
     const bool moved = ranks[random() % ranks.size()]->advance(random);
     idle = moved ? 0 : idle + 1;
@@ -116,7 +121,6 @@ TEST_CASE("collectives lowered for GPUs give what their plans promise, in one ke
   CHECK(told > 50);
   CHECK(staged > 20);
   CHECK(in_rows > 80);
-  CHECK(early > 5);
   CHECK(carried > 100);
 }
 
@@ -155,7 +159,6 @@ TEST_CASE("what is put by a copy engine is not overwritten before, in any schedu
 }
 
 TEST_CASE("what a start enqueues on a GPU ends without the wait, which the host may reach after waiting for the GPU") {
-  const int before = early;
   int ran = 0;
   for (const char* algorithm : {"exchange", "hierarchical", "ring"}) {
     for (const int island : {1, 2}) {  // messages of a stream bring what other islands have
@@ -185,7 +188,6 @@ TEST_CASE("what a start enqueues on a GPU ends without the wait, which the host 
     }
   }
   CHECK(ran > 20);
-  CHECK(early > before);
 }
 
 TEST_CASE("sums that go on in chunks are stored in two places at once, and are what the plans promise") {
@@ -493,26 +495,43 @@ TEST_CASE("messages of the progress thread, alone and beside stores: many epochs
 }
 
 TEST_CASE("what goes by NCCL and comes by the progress thread: many epochs, in one piece and in two") {
-  Machine machine = Machine::uniform(2, 2, 1, true);
-  machine.costs["nccl"].one_way = machine.costs["nccl"].mutual = {1e-5, 3e11, 3e11, 0};
-  machine.costs["mpi:staged"].one_way = machine.costs["mpi:staged"].mutual = {3e-5, 1e10, 1e10, 0};
-  for (const char* path : {"nccl", "mpi:staged"}) machine.costs[path].measured = true;
   Random random(68);
+  const int before = held;
   int mixed = 0;
-  for (const char* algorithm : {"relay", "halving", "ring", "hierarchical"}) {
-    for (const std::int64_t count : {1003, 131'072}) {
-      CollectiveShape shape;
-      shape.kind = CollectiveKind::allreduce;
-      shape.memory = Memory::device;
-      shape.type = DType::i64;
-      shape.count = count;
-      shape.algorithm = algorithm;
-      INFO(described(shape, 2));
-      const std::vector<std::string> paths = plan(machine, shape).plan(0).paths;
-      const auto takes = [&](const char* path) { return std::ranges::find(paths, path) != paths.end(); };
-      mixed += takes("nccl") && takes("mpi:staged") ? 1 : 0;
-      for (const int blocks : {1, 8}) run(machine, shape, blocks, Pieces::either, false, random, 8);
+  for (const auto& [ranks, island] : {std::pair{2, 1}, {4, 2}, {5, 2}}) {
+    Machine machine = Machine::uniform(ranks, ranks, island, true);
+    machine.costs["nccl"].one_way = machine.costs["nccl"].mutual = {1e-5, 3e11, 3e11, 0};
+    machine.costs["mpi:staged"].one_way = machine.costs["mpi:staged"].mutual = {3e-5, 1e10, 1e10, 0};
+    for (const char* path : {"nccl", "mpi:staged"}) machine.costs[path].measured = true;
+    for (const CollectiveKind kind : all_collectives()) {
+      for (const Algorithm* algorithm : algorithms_of(kind)) {
+        if (algorithm->name == "torus") continue;
+        for (const std::int64_t count : {1, 5003}) {
+          CollectiveShape shape;
+          shape.kind = kind;
+          shape.memory = Memory::device;
+          shape.type = kind == CollectiveKind::barrier ? DType::u8 : DType::i64;
+          shape.count = kind == CollectiveKind::barrier ? 0 : count;
+          shape.algorithm = algorithm->name;
+          shape.path = random() % 2 == 0 ? "auto" : "nccl,mpi:staged";
+          shape.in_place = kind != CollectiveKind::barrier && kind != CollectiveKind::broadcast && random() % 2 == 0;
+          INFO(described(shape, ranks));
+          try {
+            for (const Plan& plan : plan(machine, shape).plans()) {
+              const auto takes = [&](const char* path) {
+                return std::ranges::find(plan.paths, path) != plan.paths.end();
+              };
+              mixed += takes("nccl") && takes("mpi:staged") ? 1 : 0;
+            }
+            for (const Pieces pieces : {Pieces::two, Pieces::either})
+              run(machine, shape, random() % 2 == 0 ? 1 : 8, pieces, false, random, 4);
+          } catch (const PathUnusable&) {
+            // Neither carries words of 4 bytes that are none, nor NCCL what depends on what arrives.
+          }
+        }
+      }
     }
   }
-  CHECK(mixed > 0);
+  CHECK(mixed > 100);
+  CHECK(held > before + 100);
 }

@@ -31,7 +31,7 @@ inline int told = 0;     // puts of streams of which somebody was told by itself
 inline int staged = 0;   // kernels in stages
 inline int sent_on = 0;  // sums that were stored in two places at once
 inline int in_rows = 0;  // ranks whose epochs ran in rows
-inline int early = 0;    // epochs in two kernels of which the start has enqueued both
+inline int held = 0;     // epochs in which what has come by messages of a stream was for the wait
 inline int carried = 0;  // messages that progress threads carry
 
 class Enqueued final : public StreamChannel {
@@ -45,6 +45,8 @@ struct World {
   std::map<std::array<int, 3>, std::deque<Bytes>> messages;  // of streams: from, to, tag
   ImitatedMpi mpi;
   std::map<std::string, std::string> same_as;  // buffers that lie in the memory of another one, by names
+  int ranks = 0;                               // of which all must come to a meeting
+  std::map<std::uint64_t, int> came;           // by epoch
 
   Located where(const Buffer& b) {
     const std::int64_t lines = (b.bytes + kLLLineData - 1) / kLLLineData;
@@ -73,13 +75,16 @@ inline Bytes data_of(int rank, const std::string& name, std::int64_t bytes, std:
 /// How an epoch is enqueued: as one piece of work (`run`), as a start and a wait, or now so, now so.
 enum class Pieces { one, two, either };
 
-/// One rank's epochs. `idle_between`: the host waits for the GPU between start and wait, so that what the start has
-/// enqueued must end first.
+/// What the hosts do between start and wait: nothing; each waits for its GPU, so that what the start has enqueued must
+/// end first; or it does that, and then meets the others, as where they make another operation.
+enum class Between { nothing, idle, meeting };
+
+/// One rank's epochs.
 class Rank {
  public:
   Rank(World& world, Plan plan, int blocks, Pieces pieces, bool by_rows = false, bool own = true,
-       bool idle_between = false, std::uint64_t epochs = kEpochs)
-      : world_(world), pieces_(pieces), idle_between_(idle_between), epochs_(epochs), thread_(world.mpi, plan.rank) {
+       Between between = Between::nothing, std::uint64_t epochs = kEpochs)
+      : world_(world), pieces_(pieces), between_(between), epochs_(epochs), thread_(world.mpi, plan.rank) {
     program_.plan = std::move(plan);
     for (const Buffer& b : program_.plan.buffers) program_.where.push_back(world.where(b));
     for (const Command& c : program_.plan.commands) {
@@ -116,12 +121,18 @@ class Rank {
     for (std::size_t s = 0; s < streams_.size() && !moved; ++s)
       moved = proceed(streams_[(first + s) % streams_.size()], random);
     if (std::all_of(streams_.begin(), streams_.end(), [](const Queue& queue) { return queue.empty(); })) {
+      if (between_ == Between::meeting && split_ && !came_) {
+        came_ = true;
+        ++world_.came[epoch_];
+      }
+      if (came_ && world_.came[epoch_] < world_.ranks) return moved || thread_.serve(random);
       if (wait_is_left_) {
         wait();
         return true;
       }
       check();
       ++epoch_;
+      came_ = false;
       if (!done()) begin();
       return true;
     }
@@ -177,18 +188,16 @@ class Rank {
       kernel(streams_[0], kAfter);
       return;
     }
-    if (gpu_.direct && !split_) kernel(streams_[0], kBoth);
-    if (gpu_.direct && split_) kernel(streams_[0], kPartStart);
-    const bool beside = gpu_.wait_beside && split_;
-    if (beside) kernel(streams_[2], kPartWait);
-    early += beside ? 1 : 0;
+    const bool parts = split_ || gpu_.wait_after;
+    if (gpu_.direct) kernel(streams_[0], parts ? kPartStart : kBoth);
     if (!gpu_.messages.empty()) {
       kernel(streams_[1], kPartPack);
       streams_[1].push_back({0, 0, 0, true});
       kernel(streams_[1], kPartUnpack);
     }
-    wait_is_left_ = gpu_.direct && split_ && !beside;
-    if (!(split_ && idle_between_) && wait_is_left_) wait();
+    held += gpu_.wait_after ? 1 : 0;
+    wait_is_left_ = gpu_.direct && parts;
+    if (!(split_ && between_ != Between::nothing) && wait_is_left_) wait();
   }
 
   void wait() {
@@ -233,6 +242,7 @@ class Rank {
       queue.pop_front();
       return true;
     }
+    if (work.part == kPartWait && gpu_.wait_after && !streams_[1].empty()) return false;
     if (!work.begun) {
       work.begun = true;
       for (std::size_t r = work.round; r <= work.last_round; ++r) {
@@ -321,6 +331,7 @@ class Rank {
     const auto at = [&](std::int32_t buffer, std::int64_t offset) {
       return program_.where[static_cast<std::size_t>(buffer)].base + offset;
     };
+    if (work.part == kPartWait && gpu_.wait_after && !streams_[1].empty()) return false;
     if (!work.begun) {
       work.begun = true;
       for (const auto index : gpu_.messages) {
@@ -375,8 +386,9 @@ class Rank {
   World& world_;
   Pieces pieces_;
   bool split_ = false;  // this epoch
-  bool idle_between_;
+  Between between_;
   bool wait_is_left_ = false;
+  bool came_ = false;  // to this epoch's meeting
   std::uint64_t epochs_;
   ProgressThread thread_;
   Program program_;
@@ -386,7 +398,7 @@ class Rank {
   std::vector<std::uint64_t> ends_;
   std::uint64_t epoch_ = 1;
   Random choice_{static_cast<unsigned>(program_.plan.rank + 7)};
-  std::array<Queue, 3> streams_;  // the caller's, that of messages, that of a wait that the start enqueues
+  std::array<Queue, 2> streams_;  // the caller's, that of messages
 };
 
 }  // namespace gpu_ranks

@@ -26,13 +26,15 @@ GpuLanes::GpuLanes(const Program& program, const ThreadChannels& carried, bool s
       in_(program),
       plan_(program.plan),
       carried_(carried),
-      late_(program.plan.commands.size(), false) {
+      late_(program.plan.commands.size(), false),
+      held_(program.plan.commands.size(), false) {
   find_lanes();
   find_deps();
   in_line = !messages.empty() &&
             std::none_of(all.begin(), all.end(), [&](const GpuLane& lane) { return stands_alone(lane); });
   if (signals_puts) find_stream_signals();
   find_late();
+  hold();
 }
 
 void GpuLanes::find_lanes() {
@@ -184,17 +186,53 @@ bool GpuLanes::find_late(const GpuLane& lane) {
   return found;
 }
 
-bool GpuLanes::beside_needs_wait() const {
-  std::vector<bool> of_wait(plan_.commands.size(), false);
-  for (const GpuLane& lane : all)
-    for (std::size_t i = lane.first; i < lane.last; ++i) of_wait[i] = part_of(lane, i) == kPartWait;
+// Whether a command depends on one of the wait.
+bool GpuLanes::needs_wait(std::size_t command) const {
+  return std::ranges::any_of(deps[command], [&](std::int32_t d) {
+    const auto dep = static_cast<std::size_t>(d);
+    const auto lane = std::ranges::find_if(all, [&](const GpuLane& one) { return dep < one.last; });
+    return part_of(*lane, dep) == kPartWait;
+  });
+}
+
+// What a start has enqueued must end before any rank comes to its wait, as hosts may meet in between. So what adds to
+// something that comes in the wait, or by a message of a thread, which the sender may ask for in its wait, is held for
+// the wait. Messages of a stream cannot be held, as their peers' starts wait for them; planning lets none of them
+// depend on what arrives.
+void GpuLanes::hold() {
+  for (bool more = true; more;) {
+    more = false;
+    for (const GpuLane& lane : all)
+      if (lane.streams) more = hold(lane) || more;
+  }
   for (const GpuLane& lane : all) {
     for (std::size_t i = lane.first; i < lane.last && lane.streams; ++i) {
-      for (const std::int32_t dep : deps[i])
-        if (of_wait[static_cast<std::size_t>(dep)]) return true;
+      if (part_of(lane, i) != kPartWait && needs_wait(i))
+        throw Error(
+            fmt::format("rank {}: {}: command #{} comes before a message of a stream, but waits for what comes "
+                        "in the wait (a defect in Tasuki)",
+                        plan_.rank, plan_.operation, i));
     }
   }
-  return false;
+}
+
+// True if it has found another command to hold in the lane.
+bool GpuLanes::hold(const GpuLane& lane) {
+  bool found = false;
+  bool after = false;  // an earlier command of the lane is held
+  for (std::size_t i = lane.first; i < lane.last; ++i) {
+    after = after || held_[i];
+    if (held_[i] || part_of(lane, i) != kPartUnpack) continue;
+    const auto by_thread = [&](std::int32_t dep) { return asked(static_cast<std::size_t>(dep)); };
+    after = after || needs_wait(i) || std::ranges::any_of(deps[i], by_thread);
+    held_[i] = after;
+    found = found || after;
+  }
+  return found;
+}
+
+bool GpuLanes::wait_needs_beside() const {
+  return std::ranges::find(held_, true) != held_.end();
 }
 
 // The first command of a lane that belongs to what arrives: the first wait for that, and what the rank itself adds to
@@ -225,9 +263,10 @@ int GpuLanes::part_of(const GpuLane& lane, std::size_t command) const {
 }
 
 // The part of a command in a lane with messages of a stream, which all come between two kernels. Between two messages
-// a lane waits or packs for the next one, or it signals or unpacks after the last one.
+// a lane waits or packs for the next one, or it signals or unpacks after the last one. See `hold`.
 int GpuLanes::part_beside(const GpuLane& lane, std::size_t command) const {
   if (signal_after[command] >= 0) return 0;
+  if (held_[command]) return kPartWait;
   std::size_t before = command;
   while (before > lane.first && !in_stream(before)) --before;
   if (!in_stream(before)) return kPartPack;

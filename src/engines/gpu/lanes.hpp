@@ -50,9 +50,8 @@ class GpuLanes {
   std::vector<std::int32_t>
       signal_after;  ///< by command: the put of a stream at whose end this signal is given; -1: none
 
-  /// Whether a kernel beside messages of a stream waits for a command of the wait: adds to it what a message brings, or
-  /// sends it on.
-  bool beside_needs_wait() const;
+  /// Whether commands of the wait use what messages of a stream have brought.
+  bool wait_needs_beside() const;
   /// The part of an epoch to which a command belongs; 0 if no kernel runs it.
   int part_of(const GpuLane& lane, std::size_t command) const;
   /// The channel of a message that a thread of the process carries, or null.
@@ -76,6 +75,9 @@ class GpuLanes {
   bool waits(const GpuLane& lane) const;
   void find_late();
   bool find_late(const GpuLane& lane);
+  void hold();
+  bool hold(const GpuLane& lane);
+  bool needs_wait(std::size_t command) const;
   int part_beside(const GpuLane& lane, std::size_t command) const;
   void find_stream_signals();
   void wait_before(std::size_t message);
@@ -85,6 +87,7 @@ class GpuLanes {
   const Plan& plan_;
   const ThreadChannels& carried_;
   std::vector<bool> late_;  // does not belong to the start
+  std::vector<bool> held_;  // lies after messages of a stream, but belongs to the wait
 };
 
 }  // namespace tasuki

@@ -46,7 +46,7 @@ class Lowering {
   GpuProgram run() {
     out_.messages = lanes_.messages;
     out_.in_line = lanes_.in_line;
-    out_.wait_beside = lanes_.beside_needs_wait();
+    out_.wait_after = lanes_.wait_needs_beside();
     Worth worth[kBoth];
     for (const int parts : {kPartStart, kPartWait, kBoth, kPartPack, kPartUnpack, kBefore, kAfter}) {
       if (parts > kBoth && out_.messages.empty()) break;

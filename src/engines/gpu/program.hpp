@@ -90,10 +90,7 @@ struct GpuProgram {
   std::vector<std::int32_t> messages;        ///< commands that channels carry in a stream
   std::vector<StreamSignal> stream_signals;  ///< if there are several puts among them
   bool in_line = false;                      ///< kBefore, messages and kAfter can be one sequence in a stream
-  /// Kernels beside messages wait for commands of the wait. The host may wait for the GPU between start and wait, so
-  /// what a start has enqueued must end without the wait: kPartWait is enqueued by the start, too, in a stream beside
-  /// the caller's.
-  bool wait_beside = false;
+  bool wait_after = false;                   ///< kPartWait uses what messages have brought, so it comes after them
   std::vector<const int*> pairs;  ///< pointers to the number of the current copy, of each field with two copies
   /// The command of each end beyond those of the plan's commands. The last round of a loop has the command's own end.
   std::vector<std::int32_t> more_ends;

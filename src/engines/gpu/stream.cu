@@ -62,7 +62,7 @@ class StreamEngine final : public Engine {
                 [](PlanFailure* p) { gpu()->release_mapped(reinterpret_cast<std::byte*>(p)); }};
     upload();
     load();
-    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_, &waited_}) {
+    for (cudaEvent_t* event : {&ended_, &begun_, &read_, &unpacked_}) {
       TASUKI_CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
     }
     if (!program_.messages.empty() || executor.recorder() != nullptr) {
@@ -70,7 +70,6 @@ class StreamEngine final : public Engine {
       int greatest = 0;
       TASUKI_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
       TASUKI_CUDA(cudaStreamCreateWithPriority, &beside_, cudaStreamNonBlocking, greatest);
-      if (program_.wait_beside) TASUKI_CUDA(cudaStreamCreateWithPriority, &of_wait_, cudaStreamNonBlocking, greatest);
     }
     watched_ = runtime.gpus->watch([this] { complain(); });
   }
@@ -88,14 +87,12 @@ class StreamEngine final : public Engine {
       if (launch_.events != nullptr) pass_on();
     } catch (const Error&) {  // the GPU has failed; another error says so
     }
-    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_, waited_}) cudaEventDestroy(event);
-    for (cudaStream_t stream : {beside_, of_wait_})
-      if (stream != nullptr) cudaStreamDestroy(stream);
+    for (cudaEvent_t event : {ended_, begun_, read_, unpacked_}) cudaEventDestroy(event);
+    if (beside_ != nullptr) cudaStreamDestroy(beside_);
     leave_stream();
   }
 
   void enqueue(Stream stream, StreamWork work) override {
-    const int parts = parts_of(work);
     complain();
     if (stream == nullptr || stream != known_) {
       refuse_foreign(runtime_, who(), stream);
@@ -114,7 +111,6 @@ class StreamEngine final : public Engine {
     }
     if (!replayed_) launch_.epoch = epoch_;
     launch_.deadline = static_cast<std::uint64_t>(seconds_in_kernel(runtime_) * 1e9);
-    const bool channels = !program_.messages.empty();
     // A copy engine's work in the default stream waits for the default stream of the destination's GPU, if this process
     // drives that one as well. The permission to copy is given there, so both would wait for each other.
     const bool default_stream = stream == nullptr || stream == cudaStreamLegacy;
@@ -124,18 +120,12 @@ class StreamEngine final : public Engine {
       launch(kAfter, stream);
       return;
     }
-    if (channels && starts_epoch(work)) TASUKI_CUDA(cudaEventRecord, begun_, stream);
-    // The kernel comes before the channels' work, for which the host may have to wait: the peers' channels wait for
-    // this kernel's signals.
-    const bool early = program_.wait_beside && work != StreamWork::run;  // the start has enqueued the wait
-    if (program_.direct && !(early && work == StreamWork::wait)) launch(parts, stream);
-    if (early && work == StreamWork::start) wait_beside();
-    if (channels && starts_epoch(work)) send_beside();
-    if (channels && work == StreamWork::start) {
-      TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
+    if (program_.wait_after && work == StreamWork::run) {
+      go_on(StreamWork::start, stream);
+      go_on(StreamWork::wait, stream);
+    } else {
+      go_on(work, stream);
     }
-    if (channels && ends_epoch(work)) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
-    if (early && work == StreamWork::wait) TASUKI_CUDA(cudaStreamWaitEvent, stream, waited_, 0);
   }
 
   void admit() override {
@@ -228,6 +218,21 @@ class StreamEngine final : public Engine {
     replayed_ = true;
     launch_.counted = epoch_;
     launch_.epoch = 0;
+  }
+
+  // Enqueues a start, a wait, or both of an operation whose messages, if any, travel in a stream beside the caller's.
+  void go_on(StreamWork work, Stream stream) {
+    const bool channels = !program_.messages.empty();
+    if (channels && starts_epoch(work)) TASUKI_CUDA(cudaEventRecord, begun_, stream);
+    if (program_.wait_after && work == StreamWork::wait) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
+    // The kernel comes before the channels' work, for which the host may have to wait: the peers' channels wait for
+    // this kernel's signals.
+    if (program_.direct) launch(parts_of(work), stream);
+    if (channels && starts_epoch(work)) send_beside();
+    if (channels && work == StreamWork::start) {
+      TASUKI_CUDA(cudaStreamWaitEvent, stream, read_, 0);  // what was sent may change from here on
+    }
+    if (channels && ends_epoch(work)) TASUKI_CUDA(cudaStreamWaitEvent, stream, unpacked_, 0);
   }
 
   static int parts_of(StreamWork work) {
@@ -332,14 +337,6 @@ class StreamEngine final : public Engine {
     if (in_place) TASUKI_CUDA(cudaEventRecord, read_, beside_);
     launch(kPartUnpack, beside_);
     TASUKI_CUDA(cudaEventRecord, unpacked_, beside_);
-  }
-
-  // Launches the kernel that messages beside depend on. It must not be launched with the wait only: until then their
-  // kernels would wait for it, and the host may wait for the GPU before it comes to the wait.
-  void wait_beside() {
-    TASUKI_CUDA(cudaStreamWaitEvent, of_wait_, begun_, 0);
-    launch(kPartWait, of_wait_);
-    TASUKI_CUDA(cudaEventRecord, waited_, of_wait_);
   }
 
   // Signals that a put has ended, before the next one begins.
@@ -488,11 +485,9 @@ class StreamEngine final : public Engine {
   cudaEvent_t begun_ = nullptr;
   cudaEvent_t read_ = nullptr;
   cudaEvent_t unpacked_ = nullptr;
-  cudaEvent_t waited_ = nullptr;
-  cudaStream_t own_ = nullptr;      // of the active epoch, if the host has started it
-  Stream known_ = nullptr;          // the stream of the last call, which belongs to this rank's GPU
-  cudaStream_t beside_ = nullptr;   // for messages, and for looking at the clock
-  cudaStream_t of_wait_ = nullptr;  // for kPartWait, if that is enqueued by the start
+  cudaStream_t own_ = nullptr;     // of the active epoch, if the host has started it
+  Stream known_ = nullptr;         // the stream of the last call, which belongs to this rank's GPU
+  cudaStream_t beside_ = nullptr;  // for messages, and for looking at the clock
   std::shared_ptr<void> watched_;
 };
 

@@ -1,7 +1,9 @@
 // Pass `message order`: see pass.hpp.
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "layout/cut.hpp"
 #include "plan/passes/pass.hpp"
@@ -74,31 +76,53 @@ bool goes_behind(const Command& c, const InBackground& in_background) {
   return is_message(c) && in_background[static_cast<std::size_t>(c.path)];
 }
 
-bool to_be_split(const Plan& plan, const CommandRange& lane, const InBackground& in_background) {
-  bool messages = false;
-  bool moves = false;
-  for (std::size_t i = lane.begin; i < lane.end; ++i) {
-    const Command& c = plan.commands[i];
-    if (c.loop >= 0 || (!is_message(c) && !is_move(c))) return false;
-    messages = messages || goes_behind(c, in_background);
-    moves = moves || is_move(c);
-  }
-  return messages && moves;
+// What a lane is split into. A move for a message in the background is apart from the messages of a stream: it may wait
+// for other ranks longer than a kernel that lies beside such messages may.
+enum class LaneKind { move, message, staging };
+
+bool is_staging(const Plan& plan, const Command& c) {
+  const auto pinned = [&](std::int32_t b) {
+    return b >= 0 && plan.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
+  };
+  return is_move(c) && (pinned(c.src) || pinned(c.dst));
 }
 
-// For each command the earlier ones of its lane, of the other kind, that must have ended before it.
+// The kind of each command of a lane; empty if the lane stays as it is.
+std::vector<LaneKind> lane_kinds(const Plan& plan, const CommandRange& lane, const InBackground& in_background) {
+  bool moves = false;
+  bool behind = false;
+  bool others = false;  // messages that are not in the background
+  for (std::size_t i = lane.begin; i < lane.end; ++i) {
+    const Command& c = plan.commands[i];
+    if (c.loop >= 0 || (!is_message(c) && !is_move(c))) return {};
+    moves = moves || is_move(c);
+    behind = behind || goes_behind(c, in_background);
+    others = others || (is_message(c) && !goes_behind(c, in_background));
+  }
+  if (!moves || !behind) return {};
+  std::vector<LaneKind> kinds;
+  for (std::size_t i = lane.begin; i < lane.end; ++i) {
+    const Command& c = plan.commands[i];
+    const bool apart = others && is_staging(plan, c);
+    kinds.push_back(goes_behind(c, in_background) ? LaneKind::message : apart ? LaneKind::staging : LaneKind::move);
+  }
+  return kinds;
+}
+
+// For each command the earlier ones of its lane, of other kinds, that must have ended before it.
 using Before = std::map<std::size_t, std::vector<std::size_t>>;
 
-void add_order(const Plan& plan, const CommandRange& lane, const InBackground& in_background, Before& before) {
+void add_order(const Plan& plan, const CommandRange& lane, std::span<const LaneKind> kinds, Before& before) {
   std::vector<Access> touched;
   for (std::size_t i = lane.begin; i < lane.end; ++i) touched.push_back(access(plan, plan.commands[i]));
-  for (std::size_t i = lane.begin; i < lane.end; ++i) {
-    for (std::size_t other = i; other-- > lane.begin;) {
-      const bool message = goes_behind(plan.commands[other], in_background);
-      if (message == goes_behind(plan.commands[i], in_background)) continue;
-      if (!ordered(touched[other - lane.begin], touched[i - lane.begin])) continue;
-      before[i].push_back(other);
-      if (!message) break;  // moves of a lane end in order, so the last one is enough
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    for (const LaneKind kind : {LaneKind::move, LaneKind::message, LaneKind::staging}) {
+      if (kind == kinds[i]) continue;
+      for (std::size_t other = i; other-- > 0;) {
+        if (kinds[other] != kind || !ordered(touched[other], touched[i])) continue;
+        before[lane.begin + i].push_back(lane.begin + other);
+        if (kind != LaneKind::message) break;  // moves of a lane end in order, so the last one is enough
+      }
     }
   }
 }
@@ -121,16 +145,19 @@ bool message_order(Plan& plan, const InBackground& in_background) {
     ++next;
   };
   for (const CommandRange& lane : lanes_of(plan)) {
-    if (!to_be_split(plan, lane, in_background)) {
+    const std::vector<LaneKind> kinds = lane_kinds(plan, lane, in_background);
+    if (kinds.empty()) {
       take(lane, [](std::size_t) { return true; });
       continue;
     }
     changed = true;
-    add_order(plan, lane, in_background, before);
-    // The kind of command with which the lane begins comes first: packing before sending, receiving before unpacking.
-    const bool first = goes_behind(plan.commands[lane.begin], in_background);
-    for (const bool messages : {first, !first}) {
-      take(lane, [&](std::size_t i) { return goes_behind(plan.commands[i], in_background) == messages; });
+    add_order(plan, lane, kinds, before);
+    // In the order in which they begin: packing before sending, receiving before unpacking.
+    std::vector<LaneKind> left{kinds};
+    while (!left.empty()) {
+      const LaneKind kind = left.front();
+      take(lane, [&](std::size_t i) { return kinds[i - lane.begin] == kind; });
+      std::erase(left, kind);
     }
   }
   if (!changed) return false;

@@ -21,7 +21,8 @@ void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassOb
 /// Pass `message order`: moves the messages of a lane into a lane of their own, if a transport carries them in the
 /// background. A message and a move are then ordered, by a dependency, only if they touch the same bytes. So one slice
 /// is packed while another travels and a third is unpacked. Messages keep their order among themselves, and so do
-/// moves. A lane that has signals or waits as well is left as it is. False if it has changed nothing.
+/// moves. If the lane has messages of a stream as well, the moves that pack or unpack what is carried in the background
+/// get a third lane. A lane that has signals or waits as well is left as it is. False if it has changed nothing.
 bool message_order(Plan& plan, const std::vector<bool>& in_background);
 
 }  // namespace tasuki
