@@ -52,7 +52,7 @@ def main() -> int:
                     sys.exit(f"fortran: {kind}, {binding}: cannot be compiled\n{made.stdout}{made.stderr}")
                 compare = [sys.executable, str(HERE / "compare.py"), "--launcher", arguments.launcher]
                 compare += ["--mpiexec", launcher, "--library", str(arguments.library), "-n", "2"]
-                compare += ["--modes", "all layers,by prices", "--ring", "0.5", "--sends", str(program), "FILE"]
+                compare += ["--modes", "all layers,by prices", "--ring", "0.5", str(program), "FILE"]
                 done = subprocess.run(compare, capture_output=True, text=True, check=False)
                 print(f"fortran: {kind}, {binding}:\n{done.stdout}{done.stderr}", end="")
                 if done.returncode != 0:
