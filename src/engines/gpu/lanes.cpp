@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plan/passes/pass.hpp"
 #include "tasuki/error.hpp"
 
 namespace tasuki {
@@ -48,7 +49,7 @@ void GpuLanes::find_lanes() {
     GpuLane& lane = all.back();
     lane.last = i + 1;
     lane.asks = lane.asks || asked(i);
-    lane.stages = lane.stages || stages(plan_.commands[i]);
+    lane.stages = lane.stages || stages_messages(plan_, plan_.commands[i]);
     lane.streams = lane.streams || in_stream(i);
     if (in_stream(i)) messages.push_back(static_cast<std::int32_t>(i));
   }
@@ -87,15 +88,6 @@ bool GpuLanes::signals_first(std::size_t command) const {
   std::size_t i = command;
   while (i > 0 && plan_.commands[i - 1].lane == c.lane && plan_.commands[i - 1].verb == Verb::signal) --i;
   return i == 0 || plan_.commands[i - 1].lane != c.lane;
-}
-
-// Whether a command moves bytes into host memory that messages leave from, or out of host memory that messages
-// arrived in.
-bool GpuLanes::stages(const Command& c) const {
-  const auto pinned = [&](std::int32_t b) {
-    return b >= 0 && plan_.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
-  };
-  return moves_data(c.verb) && (pinned(c.src) || pinned(c.dst));
 }
 
 // Whether the lane's message cannot lie between two kernels that serve all lanes. That is so if the message depends

@@ -67,7 +67,6 @@ class GpuLanes {
   void find_lanes();
   std::size_t arrives_from(const GpuLane& lane) const;
   void find_deps();
-  bool stages(const Command& c) const;
   bool stands_alone(const GpuLane& lane) const;
   void keep_order(const GpuLane& lane);
   void pass_deps_on(const GpuLane& lane);

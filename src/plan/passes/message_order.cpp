@@ -80,13 +80,6 @@ bool goes_behind(const Command& c, const InBackground& in_background) {
 // for other ranks longer than a kernel that lies beside such messages may.
 enum class LaneKind { move, message, staging };
 
-bool is_staging(const Plan& plan, const Command& c) {
-  const auto pinned = [&](std::int32_t b) {
-    return b >= 0 && plan.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
-  };
-  return is_move(c) && (pinned(c.src) || pinned(c.dst));
-}
-
 // The kind of each command of a lane; empty if the lane stays as it is.
 std::vector<LaneKind> lane_kinds(const Plan& plan, const CommandRange& lane, const InBackground& in_background) {
   bool moves = false;
@@ -103,7 +96,7 @@ std::vector<LaneKind> lane_kinds(const Plan& plan, const CommandRange& lane, con
   std::vector<LaneKind> kinds;
   for (std::size_t i = lane.begin; i < lane.end; ++i) {
     const Command& c = plan.commands[i];
-    const bool apart = others && is_staging(plan, c);
+    const bool apart = others && stages_messages(plan, c);
     kinds.push_back(goes_behind(c, in_background) ? LaneKind::message : apart ? LaneKind::staging : LaneKind::move);
   }
   return kinds;
@@ -128,6 +121,13 @@ void add_order(const Plan& plan, const CommandRange& lane, std::span<const LaneK
 }
 
 }  // namespace
+
+bool stages_messages(const Plan& plan, const Command& command) {
+  const auto pinned = [&](std::int32_t b) {
+    return b >= 0 && plan.buffers[static_cast<std::size_t>(b)].home == Home::pinned;
+  };
+  return is_move(command) && (pinned(command.src) || pinned(command.dst));
+}
 
 bool message_order(Plan& plan, const InBackground& in_background) {
   if (std::find(in_background.begin(), in_background.end(), true) == in_background.end()) return false;

@@ -18,6 +18,9 @@ using PassObserver = std::function<void(const std::string& pass, const Plan& pla
 /// defect of Tasuki).
 void run_passes(Plan& plan, const std::vector<bool>& in_background, const PassObserver& observer = {});
 
+/// Whether a command moves bytes into pinned host memory that messages leave from, or out of such that they arrive in.
+bool stages_messages(const Plan& plan, const Command& command);
+
 /// Pass `message order`: moves the messages of a lane into a lane of their own, if a transport carries them in the
 /// background. A message and a move are then ordered, by a dependency, only if they touch the same bytes. So one slice
 /// is packed while another travels and a third is unpacked. Messages keep their order among themselves, and so do
