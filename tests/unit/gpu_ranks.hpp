@@ -331,7 +331,6 @@ class Rank {
     const auto at = [&](std::int32_t buffer, std::int64_t offset) {
       return program_.where[static_cast<std::size_t>(buffer)].base + offset;
     };
-    if (work.part == kPartWait && gpu_.wait_after && !streams_[1].empty()) return false;
     if (!work.begun) {
       work.begun = true;
       for (const auto index : gpu_.messages) {

@@ -76,8 +76,9 @@ bool goes_behind(const Command& c, const InBackground& in_background) {
   return is_message(c) && in_background[static_cast<std::size_t>(c.path)];
 }
 
-// What a lane is split into. A move for a message in the background is apart from the messages of a stream: it may wait
-// for other ranks longer than a kernel that lies beside such messages may.
+// Each kind of command of a lane gets a lane of its own. `staging`: moves that pack or unpack messages in the
+// background, in a lane that has messages of a stream, too. They may have to wait for another rank's wait; a kernel
+// that lies beside messages of a stream must not.
 enum class LaneKind { move, message, staging };
 
 // The kind of each command of a lane; empty if the lane stays as it is.
