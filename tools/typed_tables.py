@@ -5,8 +5,10 @@
         --output bench/results/typed-openmpi.json
 
 runs the program by turns without and with the library, and keeps the fastest of each case's medians: what else runs on
-the machine makes a median slower, never faster. For tools/tables.py, <!-- typed:FILE --> ... <!-- /typed --> stands for
-the table of bench/results/FILE.json. It is empty as long as that file does not exist.
+the machine makes a median slower, never faster. Then the program sends sub-matrices (`--submatrices`), warm and cold;
+with the library loaded it has all ways take turns in one run. For tools/tables.py, <!-- typed:FILE --> ...
+<!-- /typed --> stands for the table of messages in bench/results/FILE.json, and <!-- submatrices:FILE --> ...
+<!-- /submatrices --> for that of sub-matrices. A table is empty as long as the file lacks its results.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MARKED = re.compile(r"(<!-- typed:(?P<name>[^\s>/]+) -->\n).*?(<!-- /typed -->)", re.S)
+MARKED = re.compile(r"(<!-- (?P<kind>typed|submatrices):(?P<name>[^\s>/]+) -->\n).*?(<!-- /(?P=kind) -->)", re.S)
 LINE = re.compile(r"(?P<case>\S.*?)\s+(?P<bytes>\d+)\s+(?P<typed>[\d.]+)\s+(?P<hand>[\d.]+)\s+(?P<contiguous>[\d.]+)")
+SUBMATRIX = ("m", "n", "z", "bytes", "lines", "read", "write", "typed", "library", "hand",
+             "loop", "loop_typed", "loop_library", "loop_hand")  # fmt: skip
 SPELLINGS = (" hvector", " resized")
 Number = Callable[[float], str]
 
@@ -34,6 +38,13 @@ def lines_of(text: str) -> dict[str, dict[str, float]]:
         times = {name: float(match[name]) for name in ("typed", "hand", "contiguous")}
         found[match["case"]] = {"bytes": int(match["bytes"])} | times
     return found
+
+
+def submatrices_of(text: str) -> list[dict[str, float]]:
+    """Shapes, the lines that both sides touch, and times in µs."""
+    lines = [line.split() for line in text.splitlines()]
+    numbers = [words for words in lines if len(words) == len(SUBMATRIX) and words[0].isdigit()]
+    return [dict(zip(SUBMATRIX, [*map(int, words[:5]), *map(float, words[5:])], strict=True)) for words in numbers]
 
 
 def together(without: list[dict], with_library: list[dict]) -> list[dict]:
@@ -50,26 +61,49 @@ def together(without: list[dict], with_library: list[dict]) -> list[dict]:
     return cases
 
 
+def lines_with(rows: list[list[str]], columns: list[str]) -> list[str]:
+    """A table; columns whose names begin with > are flush right."""
+    head = [[name.lstrip(">") for name in columns], ["---:" if name.startswith(">") else "---" for name in columns]]
+    return ["| " + " | ".join(row) + " |" for row in head + rows]
+
+
 def table(results: dict, number: Number) -> str:
     columns = ["µs one way", ">bytes", ">MPI", ">in its favourite spelling", ">by hand", ">contiguous", ">library",
                ">MPI / library", ">by hand / library"]  # fmt: skip
-    rows = [[name.lstrip(">") for name in columns], ["---:" if name.startswith(">") else "---" for name in columns]]
+    rows = []
     for case in results["messages"]:
         times = [number(case[name]) for name in ("typed", "best", "hand", "contiguous")]
         ratios = [f"{case[name] / case['library']:.2f}" for name in ("typed", "hand")]
         rows.append([case["case"], str(case["bytes"]), *times, f"**{number(case['library'])}**", *ratios])
     gains = [case["typed"] / case["library"] for case in results["messages"]]
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
     said = (
         f"{results['mpi']}: MPI / library is {min(gains):.2f} at least, {statistics.median(gains):.2f} in the median; "
     )
-    return "\n".join([*lines, "", said + f"the fastest of {results['runs']} runs' medians.", ""])
+    return "\n".join([*lines_with(rows, columns), "", said + f"the fastest of {results['runs']} runs' medians.", ""])
+
+
+def submatrices_table(results: dict, number: Number) -> str:
+    columns = ["µs one way", "caches", ">bytes", ">lines", ">floor", ">MPI", ">by hand", ">library", ">MPI / library",
+               ">by hand / library", ">loop", ">after MPI", ">after by hand", ">after library"]  # fmt: skip
+    rows = []
+    for state, cases in results["submatrices"].items():
+        for case in cases:
+            shape = f"{case['m']} x {case['n']} of 4096 x {case['z']}"
+            times = [number(value) for value in (max(case["read"], case["write"]), case["typed"], case["hand"])]
+            ratios = [f"{case[name] / case['library']:.2f}" for name in ("typed", "hand")]
+            after = [f"{case[name] - case['loop']:+.1f}" for name in ("loop_typed", "loop_hand", "loop_library")]
+            row = [shape, state, str(case["bytes"]), str(case["lines"]), *times, f"**{number(case['library'])}**"]
+            rows.append([*row, *ratios, number(case["loop"]), *after])
+    return "\n".join([*lines_with(rows, columns), ""])
 
 
 def refreshed(text: str, folder: Path, number: Number) -> str:
     def replace(match: re.Match) -> str:
         file = folder / f"{match['name']}.json"
-        return match[1] + (table(json.loads(file.read_text()), number) if file.exists() else "") + match[3]
+        results = json.loads(file.read_text()) if file.exists() else {}
+        tabled = {"typed": ("messages", table), "submatrices": ("submatrices", submatrices_table)}
+        key, made = tabled[match["kind"]]
+        return match[1] + (made(results, number) if key in results else "") + match[4]
 
     return MARKED.sub(replace, text)
 
@@ -85,24 +119,29 @@ def main() -> int:
     given = parser.parse_args()
     launcher = [sys.executable, str(ROOT / "tools" / "mpirun.py"), "--timeout", "120"]
     launcher += ["--mpiexec", given.mpiexec] if given.mpiexec else []
-    program = [str(Path(given.program).resolve()), str(given.seconds)]
+    program = str(Path(given.program).resolve())
+    messages = [program, str(given.seconds)]
     preload = ["/usr/bin/env", f"LD_PRELOAD={Path(given.library).resolve()}"]
 
-    def run(command: list[str]) -> dict[str, dict[str, float]]:
+    def run(command: list[str]) -> str:
         done = subprocess.run([*launcher, "-n", "2", *command], capture_output=True, text=True, check=False)
-        found = lines_of(done.stdout)
-        if done.returncode != 0 or not found:
+        if done.returncode != 0 or not done.stdout.strip():
             sys.exit(f"typed_tables.py: {command[0]} ended with status {done.returncode}: {done.stderr}{done.stdout}")
-        return found
+        return done.stdout
 
     without, with_library = [], []
     for _ in range(given.runs):
-        without.append(run(program))
-        with_library.append(run(preload + program))
+        without.append(lines_of(run(messages)))
+        with_library.append(lines_of(run(preload + messages)))
+    submatrices = {
+        state: submatrices_of(run([*preload, program, "--submatrices", *options]))
+        for state, options in (("warm", []), ("cold", ["--cold"]))
+    }
     mpi = "Open MPI" if "openmpi" in str(given.output) else "MPICH"
-    results = {"mpi": mpi, "runs": given.runs, "messages": together(without, with_library)}
+    results = {"mpi": mpi, "runs": given.runs, "messages": together(without, with_library), "submatrices": submatrices}
     given.output.write_text(json.dumps(results, indent=1) + "\n")
-    print(table(results, lambda value: f"{value:.1f}"))
+    for made in (table, submatrices_table):
+        print(made(results, lambda value: f"{value:.1f}"))
     return 0
 
 

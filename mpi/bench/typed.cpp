@@ -1,7 +1,9 @@
 // What typed messages take between two ranks, one way, in a program of MPI alone: run it without and with the library.
 //   mpirun -n 2 tasuki-bench-typed [SECONDS a case [CASE, or a part of its name]]
-// A line a case: name, bytes, and the median in µs of a typed message (both sides typed), of the same bytes packed by
-// hand on both sides, and of as many contiguous bytes. tools/typed_tables.py makes a table of several runs.
+//   mpirun -n 2 tasuki-bench-typed --submatrices [--cold]
+// The first form's line a case: name, bytes, and the median in µs of a typed message (both sides typed), of the same
+// bytes packed by hand on both sides, and of as many contiguous bytes. The second form is submatrices.cpp's; `--cold`
+// overwrites the caches before each message. tools/typed_tables.py makes tables of several runs.
 #include <mpi.h>
 
 #include <algorithm>
@@ -10,7 +12,10 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "typed.hpp"
 
 namespace {
 
@@ -37,8 +42,7 @@ double median_us(const std::function<void()>& there, const std::function<void()>
   MPI_Bcast(&one, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   rounds = std::clamp(static_cast<int>(seconds * 1e6 / (2 * std::max(one, 0.5))), 11, 20000);
   for (int i = 0; i < rounds; ++i) times.push_back(turn());
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
 struct Runs {  // what the type names, for packing by hand
@@ -87,8 +91,7 @@ void run(const std::string& name, int count, MPI_Datatype type, const Runs& runs
   };
   const bool first = rank == 0;
   const int n = static_cast<int>(bytes);
-  const double typed =
-      median_us([&] { first ? typed_send(a.data()) : typed_send(a.data()); }, [&] { typed_recv(b.data()); });
+  const double typed = median_us([&] { typed_send(a.data()); }, [&] { typed_recv(b.data()); });
   const double hand = median_us(
       [&] {
         gather(runs, a.data(), flat.data());
@@ -301,6 +304,10 @@ void neighbours(const std::string& name, int bytes, int block) {
   MPI_Comm_free(&row);
 }
 
+bool is_option(const std::string& word) {
+  return word.starts_with('-');
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -313,8 +320,22 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 2;
   }
-  if (argc > 1) seconds = std::atof(argv[1]);
-  if (argc > 2) wanted = argv[2];
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const bool cold = words.size() == 2 && words[1] == "--cold";
+  if (!words.empty() && words[0] == "--submatrices" && words.size() == (cold ? 2 : 1)) {
+    submatrices(rank, cold);
+    MPI_Finalize();
+    return 0;
+  }
+  if (words.size() > 2 || std::any_of(words.begin(), words.end(), is_option)) {
+    if (rank == 0)
+      std::fprintf(stderr,
+                   "usage: tasuki-bench-typed [SECONDS [CASE]], or tasuki-bench-typed --submatrices [--cold]\n");
+    MPI_Finalize();
+    return 2;
+  }
+  if (!words.empty()) seconds = std::atof(words[0].c_str());
+  if (words.size() > 1) wanted = words[1];
   if (rank == 0) std::printf("%-28s %9s %10s %10s %10s\n", "case", "bytes", "typed µs", "by hand", "contiguous");
   hvector("64 B / 8", 64, 8);
   hvector("1 KiB / 8", 1 << 10, 8);

@@ -36,9 +36,9 @@ class Folder(unittest.TestCase):
 
     def filled(self, name: str, refreshed) -> str:
         end = name.partition(":")[0]
-        text = f"before\n<!-- {name} -->\nold\n<!-- /{end} -->\nafter\n"
+        text = f"before\n<!-- {name} -->\nstale\n<!-- /{end} -->\nafter\n"
         once = refreshed(text, self.results, number)
-        self.assertNotIn("old", once)
+        self.assertNotIn("stale", once)
         self.assertEqual(once, refreshed(once, self.results, number))
         return once
 
@@ -155,6 +155,18 @@ class Typed(Folder):
         self.assertIn("| 1 KiB / 8 hvector | 1024 | 8.00 | 6.00 | 3.00 | 1.00 | **2.00** | 4.00 | 1.50 |", text)
         self.assertIn("MPI / library is 3.00 at least, 3.50 in the median", text)
         self.assertEqual(self.filled("typed:none", typed_tables.refreshed).count("|"), 0)
+
+    def test_submatrices_stand_beside_their_floor_and_the_loop_that_follows(self):
+        said = "m n z bytes lines read write MPI library by hand\n"
+        warm = said + "4096 1 256 32768 8192 19.0 21.0 40.0 25.0 50.0 90.0 91.0 90.5 93.0\n"
+        cold = said + "4096 1 256 32768 8192 66.0 65.0 90.0 75.0 120.0 90.0 97.0 99.0 89.0\n"
+        found = {"warm": typed_tables.submatrices_of(warm), "cold": typed_tables.submatrices_of(cold)}
+        (self.results / "typed-x.json").write_text(json.dumps({"submatrices": found}))
+        text = self.filled("submatrices:typed-x", typed_tables.refreshed)
+        row = "| 4096 x 1 of 4096 x 256 | warm | 32768 | 8192 | 21.0 | 40.0 | 50.0 | **25.0** | 1.60 | 2.00 | 90.0 |"
+        self.assertIn(row + " +1.0 | +3.0 | +0.5 |", text)
+        self.assertIn("| cold | 32768 | 8192 | 66.0 | 90.0 | 120 | **75.0** | 1.20 | 1.60 | 90.0 | +7.0 | -1.0 |", text)
+        self.assertEqual(self.filled("typed:typed-x", typed_tables.refreshed).count("|"), 0)
 
 
 if __name__ == "__main__":
