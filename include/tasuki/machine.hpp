@@ -37,6 +37,13 @@ struct RunsPrice {
   friend bool operator==(const RunsPrice&, const RunsPrice&) = default;
 };
 
+/// What a program loses to a path once it writes what it sent, and reads what it received.
+struct SizedReuse {
+  std::int64_t bytes = 0;  ///< of the piece that each of two ranks sends the other
+  double seconds = 0;      ///< of each rank, beyond what it takes where both pieces lie in its own caches
+  friend bool operator==(const SizedReuse&, const SizedReuse&) = default;
+};
+
 /// What a path costs in one situation, in seconds and bytes per second.
 struct LinkCost {
   double latency = 1e-6;        ///< of a link with one word, from start to arrival
@@ -59,7 +66,10 @@ struct PathCost {
   LinkCost mutual;   ///< both ranks send to each other at the same time
   /// The same where the source or the destination is a user's own memory, which other ranks do not map. Only if `own`.
   LinkCost own_one_way, own_mutual;
-  bool own = false;            ///< false: such memory costs what shared memory does
+  bool own = false;  ///< false: such memory costs what shared memory does
+  /// By size, ascending, in memory that ranks share and in a user's own; other sizes lie between these. Paths of
+  /// operations that move what programs compute with are chosen by it; it is no part of an operation's time.
+  std::vector<SizedReuse> reuse = {}, own_reuse = {};
   std::int64_t bulk_from = 0;  ///< bytes of a piece beyond this many move with `bulk_bandwidth`; 0: none do
   /// Descriptors of one piece that start with the latency above; 0: any number. A descriptor names one strided row of
   /// blocks.

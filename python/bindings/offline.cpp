@@ -243,6 +243,9 @@ nb::dict prices(const Machine& machine) {
       one[nb::str((p + "bulk_bandwidth").c_str())] = link->bulk_bandwidth;
       one[nb::str((p + "per_run").c_str())] = link->per_run;
     }
+    for (const auto& [prefix, reuse] : {std::pair{"", &cost.reuse}, std::pair{"own_", &cost.own_reuse}})
+      for (const SizedReuse& sized : *reuse)
+        one[nb::str((std::string(prefix) + "reuse_of_" + std::to_string(sized.bytes)).c_str())] = sized.seconds;
     one["bulk_from"] = cost.bulk_from;
     all[nb::str(path.c_str())] = one;
   }

@@ -27,7 +27,9 @@ constexpr std::int64_t kMost = kCurveSizes.back();
 constexpr std::int64_t kMostOfSmall = kCurveSizes[kFirstLargest - 1];
 constexpr std::size_t kLikeRuns = 5;  // the size whose bandwidth the bytes of many runs have
 
-constexpr std::array kAllTimes{&Curves::one_way, &Curves::both, &Curves::own, &Curves::own_both};
+constexpr std::array kPieces{&Curves::one_way, &Curves::both, &Curves::own, &Curves::own_both};
+constexpr std::array kAllTimes{&Curves::one_way, &Curves::both,  &Curves::own,     &Curves::own_both,
+                               &Curves::use,     &Curves::again, &Curves::own_use, &Curves::own_again};
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -64,6 +66,13 @@ struct Piece {
 // A path in one kind of memory.
 class Mover {
  public:
+  // Seconds of one round: of the operations, and of the program's stores and loads before them. These are done twice:
+  // at first the lines lie in other caches, where the round before has left them. Of the largest pieces caches keep
+  // nothing.
+  struct Round {
+    double operations = 0, use = 0, again = 0;
+  };
+
   Mover(const Context& context, const Path& path, int a, int b, std::byte* from, std::byte* to)
       : context_(context), a_(a), b_(b), from_(from), to_(to) {
     options_.path = a == b ? "auto" : path.name;  // what stays on a rank cannot be forced
@@ -75,13 +84,13 @@ class Mover {
   /// One way, each after a word has come back.
   double one_way(const Piece& piece) {
     Transfer there(context_, {a_, from_, piece.layout}, {b_, arrives(piece), piece.layout}, options_);
-    if (a_ == b_) return time(piece, true, true, {&there});
+    if (a_ == b_) return time(piece, true, true, {&there}).operations;
     const Layout word = Layout::bytes(8);
     Transfer back(context_, {b_, from_, word}, {a_, to_, word}, options_);
-    return time(piece, context_.rank() == a_, context_.rank() == b_, {&there, &back});
+    return time(piece, context_.rank() == a_, context_.rank() == b_, {&there, &back}).operations;
   }
 
-  double both_ways(const Piece& piece) {
+  Round both_ways(const Piece& piece) {
     BothWays there(context_, a_, b_, from_, arrives(piece), piece.layout, options_);
     return time(piece, true, true, {&there});
   }
@@ -94,11 +103,13 @@ class Mover {
     operation.wait();
   }
 
-  // Writes to every line that is sent next, and reads every line that has come.
+  // Changes every line that is sent next, and reads every line that has come. A store alone would be less than what
+  // programs do: of a line that another core has read, a load finds a copy, and then the store has to wait for that
+  // core.
   void compute(const Piece& piece, bool sends, bool receives) {
-    ++written_;
     const std::byte* const to = arrives(piece);
-    for (std::int64_t i = 0; sends && i < piece.bytes; i += piece.step) from_[i] = static_cast<std::byte>(written_);
+    for (std::int64_t i = 0; sends && i < piece.bytes; i += piece.step)
+      from_[i] = static_cast<std::byte>(std::to_integer<unsigned>(from_[i]) + 1);
     unsigned sum = 0;
     for (std::int64_t i = 0; receives && i < piece.bytes; i += piece.step) sum += std::to_integer<unsigned>(to[i]);
     read_ = sum;
@@ -106,24 +117,31 @@ class Mover {
 
   // Seconds of one round. Both ranks must do equally many, so their number is fixed. The fastest batch was disturbed
   // least.
-  double time(const Piece& piece, bool sends, bool receives, std::initializer_list<Operation*> operations) {
+  Round time(const Piece& piece, bool sends, bool receives, std::initializer_list<Operation*> operations) {
     const bool large = piece.bytes >= 1 << 20;
     const int batches = !large || piece.runs ? 6 : piece.bytes > kMostOfSmall ? 2 : 3;
     const int rounds = large ? 1 : piece.bytes < 1 << 10 ? 20 : 4;
+    Round sum;
     const auto once = [&] {
-      compute(piece, sends, receives);
-      if (meeting_) run(*meeting_);
       const double begin = now();
+      compute(piece, sends, receives);
+      const double used = now();
+      if (piece.bytes <= kMostOfSmall) compute(piece, sends, receives);
+      sum.use += used - begin;
+      sum.again += now() - used;
+      if (meeting_) run(*meeting_);
+      const double started = now();
       for (Operation* operation : operations) run(*operation);
-      return now() - begin;
+      sum.operations += now() - started;
     };
     try {
       for (int i = 0; i < (large ? 1 : 3); ++i) once();
-      double best = 1e9;
+      Round best{1e9, 1e9, 1e9};
       for (int batch = 0; batch < batches; ++batch) {
-        double sum = 0;
-        for (int i = 0; i < rounds; ++i) sum += once();
-        best = std::min(best, sum / rounds);
+        sum = {};
+        for (int i = 0; i < rounds; ++i) once();
+        for (const auto part : {&Round::operations, &Round::use, &Round::again})
+          best.*part = std::min(best.*part, sum.*part / rounds);
       }
       return best;
     } catch (const std::exception& error) {
@@ -139,8 +157,7 @@ class Mover {
   std::byte* to_;
   OperationOptions options_;
   std::optional<BothWays> meeting_;  // ranks begin together
-  unsigned written_ = 0;
-  volatile unsigned read_ = 0;  // so that the reads stay
+  volatile unsigned read_ = 0;       // so that the reads stay
 };
 
 // Which sizes are measured.
@@ -151,26 +168,36 @@ struct Sizes {
 constexpr Sizes kSmall{0, kFirstLargest, false};
 constexpr Sizes kLargest{kFirstLargest, kCurveSizes.size(), true};
 
-template <class Time>
-void fill(Curves::Times& times, const Sizes& sizes, const Time& time) {
-  if (!sizes.largest) times.front() = time(Piece(8));
-  for (std::size_t i = sizes.first; i < sizes.end; ++i) times[i + 1] = time(Piece(kCurveSizes[i]));
-  if (sizes.largest) times.back() = time(Piece::of_runs());
+template <class Measure>
+void for_pieces(const Sizes& sizes, const Measure& measure) {
+  if (!sizes.largest) measure(std::size_t{0}, Piece(8));
+  for (std::size_t i = sizes.first; i < sizes.end; ++i) measure(i + 1, Piece(kCurveSizes[i]));
+  if (sizes.largest) measure(kCurveSizes.size() + 1, Piece::of_runs());
 }
 
-void measure_between(Mover& mover, const Sizes& sizes, Curves::Times& one_way, Curves::Times& both) {
-  fill(one_way, sizes, [&](const Piece& piece) { return mover.one_way(piece); });
-  fill(both, sizes, [&](const Piece& piece) { return mover.both_ways(piece); });
+// The times of one kind of memory.
+struct Kind {
+  Curves::Times &one_way, &both, &use, &again;
+};
+
+void measure_between(Mover& mover, const Sizes& sizes, const Kind& kind) {
+  for_pieces(sizes, [&](std::size_t i, const Piece& piece) { kind.one_way[i] = mover.one_way(piece); });
+  for_pieces(sizes, [&](std::size_t i, const Piece& piece) {
+    const Mover::Round round = mover.both_ways(piece);
+    kind.both[i] = round.operations;
+    kind.use[i] = round.use;
+    kind.again[i] = round.again;
+  });
 }
 
 // A copy within the rank, by itself on rank 0, and at the same time as on the other rank.
-void measure_within(const Context& context, Mover& mover, const Sizes& sizes, int other, Curves::Times& alone,
-                    Curves::Times& together) {
-  if (context.rank() == 0) fill(alone, sizes, [&](const Piece& piece) { return mover.one_way(piece); });
+void measure_within(const Context& context, Mover& mover, const Sizes& sizes, int other, const Kind& kind) {
+  if (context.rank() == 0)
+    for_pieces(sizes, [&](std::size_t i, const Piece& piece) { kind.one_way[i] = mover.one_way(piece); });
   if (other < 0) return;
-  fill(together, sizes, [&](const Piece& piece) {
+  for_pieces(sizes, [&](std::size_t i, const Piece& piece) {
     exchange(runtime_of(context), std::array{other}, std::array{std::string("now")});
-    return mover.one_way(piece);
+    kind.both[i] = mover.one_way(piece);
   });
 }
 
@@ -206,7 +233,7 @@ void CurvePasses::add(const Curves& pass) {
 
 bool CurvePasses::settled() const {
   constexpr double kSettled = 0.15;
-  for (const auto times : kAllTimes) {
+  for (const auto times : kPieces) {
     for (std::size_t i = 0; i <= kFirstLargest; ++i)
       if ((least_.*times)[i] > 0 &&
           !((next_.*times)[i] > 0 && (next_.*times)[i] <= (1 + kSettled) * (least_.*times)[i]))
@@ -251,6 +278,11 @@ void Curves::tell(CostSection& section) const {
     section[price_of_runs(prefix, kManyRuns)] =
         std::max(times->back() - contiguous, kLeast) / static_cast<double>(kManyRuns);
   }
+  for (const auto& [prefix, first, second] : {std::tuple{"", &use, &again}, {"own_", &own_use, &own_again}}) {
+    for (std::size_t i = 0; i < kFirstLargest; ++i)
+      if ((*second)[i + 1] > 0)
+        section[sized_reuse(prefix, kCurveSizes[i])] = std::max((*first)[i + 1] - (*second)[i + 1], kLeast);
+  }
 }
 
 Curves measure_curves(const Context& context, const Path& path, int partner, const CurveRoom& room, bool largest) {
@@ -258,20 +290,21 @@ Curves measure_curves(const Context& context, const Path& path, int partner, con
   const bool within = path.joins(runtime_of(context).machine(), 0, 0);
   const int other = me == 0 ? partner : 0;
   Curves curves;
-  const auto measure = [&](const auto& from, const auto& to, const Sizes& sizes, Curves::Times& one,
-                           Curves::Times& two) {
+  const auto measure = [&](const auto& from, const auto& to, const Sizes& sizes, const Kind& kind) {
     Mover mover(context, path, within ? me : 0, within ? me : partner, from.get(), to.get());
     if (within) {
-      measure_within(context, mover, sizes, other, one, two);
+      measure_within(context, mover, sizes, other, kind);
     } else {
-      measure_between(mover, sizes, one, two);
+      measure_between(mover, sizes, kind);
     }
   };
-  measure(room.from, room.to, kSmall, curves.one_way, curves.both);
-  if (largest) measure(room.from, room.to, kLargest, curves.one_way, curves.both);
+  const Kind shared{curves.one_way, curves.both, curves.use, curves.again};
+  const Kind own{curves.own, curves.own_both, curves.own_use, curves.own_again};
+  measure(room.from, room.to, kSmall, shared);
+  if (largest) measure(room.from, room.to, kLargest, shared);
   try {
-    measure(room.own_from, room.own_to, kSmall, curves.own, curves.own_both);
-    if (largest) measure(room.largest_from, room.largest_to, kLargest, curves.own, curves.own_both);
+    measure(room.own_from, room.own_to, kSmall, own);
+    if (largest) measure(room.largest_from, room.largest_to, kLargest, own);
   } catch (const PathUnusable&) {  // on both ranks: it needs memory that they share
   }
   return curves;

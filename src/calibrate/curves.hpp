@@ -38,7 +38,10 @@ struct Curves {
   /// Seconds of 8 bytes, of each size, and of many runs; 0: not measured.
   using Times = std::array<double, kCurveSizes.size() + 2>;
   Times one_way{}, both{}, own{}, own_both{};
-  /// Adds `bandwidth_of_...` and `per_run_of_...` for all that was measured.
+  /// After `both` and `own_both`: seconds of the program's next stores to what was sent and loads of what came; and of
+  /// the same once more, which finds all of it in the core's own caches.
+  Times use{}, again{}, own_use{}, own_again{};
+  /// Adds `bandwidth_of_...`, `per_run_of_...` and `reuse_of_...` for all that was measured.
   void tell(CostSection& section) const;
 };
 

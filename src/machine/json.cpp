@@ -277,7 +277,8 @@ class Reader {
     for (const char* key : {"latency", "bandwidth", "bulk_bandwidth", "per_run", "per_run_of_<runs>",
                             "bandwidth_of_<bytes>", "latency_above_<bytes>", "bandwidth_above_<bytes>"})
       for (const char* prefix : {"", "mutual_", "own_", "own_mutual_"}) known.insert(std::string(prefix) + key);
-    known.insert({"bulk_from", "descriptors", "more_descriptors", "measured"});
+    known.insert(
+        {"reuse_of_<bytes>", "own_reuse_of_<bytes>", "bulk_from", "descriptors", "more_descriptors", "measured"});
     for (const auto& [path, values] : root_["paths"].items()) {
       const std::string place = "paths." + path;
       std::set<std::string> allowed = known;

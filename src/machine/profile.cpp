@@ -1,4 +1,4 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 11, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 12, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
 // with corrections also `"collectives": {"version": 2, "corrections": [...]}`, and `"measured": [{"date": ...}]`, which
 // tells how the prices came about.
 #include "machine/profile.hpp"
@@ -21,13 +21,15 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kVersion = 11;
+constexpr int kVersion = 12;
 constexpr int kModel = 2;  // of what predicts collectives: a change makes corrections void
 constexpr std::array kPrefixes{"", "mutual_", "own_", "own_mutual_"};
 constexpr std::string_view kSized = "bandwidth_of_";
 constexpr std::string_view kLatencyAbove = "latency_above_";
 constexpr std::string_view kBandwidthAbove = "bandwidth_above_";
 constexpr std::string_view kRunsOf = "per_run_of_";
+constexpr std::string_view kReuseOf = "reuse_of_";
+constexpr std::array kReusePrefixes{"", "own_"};  // both ranks send to each other
 
 // The number in `bandwidth_of_4096`, which begins with `name` after the prefix; nothing for other keys.
 std::optional<std::int64_t> number_of(std::string_view key, std::string_view prefix, std::string_view name) {
@@ -78,10 +80,22 @@ LinkCost link_of(const CostSection& section, const std::string& prefix, const Li
   return link;
 }
 
+std::vector<SizedReuse> reuse_of(const CostSection& section, const char* prefix) {
+  std::vector<SizedReuse> reuse;
+  for (const auto& [key, value] : section)
+    if (const auto bytes = number_of(key, prefix, kReuseOf)) reuse.push_back({*bytes, value});
+  std::sort(reuse.begin(), reuse.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  return reuse;
+}
+
 }  // namespace
 
 std::string price_of_runs(const std::string& prefix, std::int64_t runs) {
   return fmt::format("{}{}{}", prefix, kRunsOf, runs);
+}
+
+std::string sized_reuse(const std::string& prefix, std::int64_t bytes) {
+  return fmt::format("{}{}{}", prefix, kReuseOf, bytes);
 }
 
 std::string sized_bandwidth(const std::string& prefix, std::int64_t bytes) {
@@ -89,10 +103,12 @@ std::string sized_bandwidth(const std::string& prefix, std::int64_t bytes) {
 }
 
 bool is_sized(const std::string& key) {
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](const char* prefix) {
+  const auto of_link = [&](const char* prefix) {
     return number_of(key, prefix, kSized) || number_of(key, prefix, kLatencyAbove) ||
            number_of(key, prefix, kBandwidthAbove) || number_of(key, prefix, kRunsOf);
-  });
+  };
+  const auto of_path = [&](const char* prefix) { return number_of(key, prefix, kReuseOf).has_value(); };
+  return std::ranges::any_of(kPrefixes, of_link) || std::ranges::any_of(kReusePrefixes, of_path);
 }
 
 PathCost cost_of(const CostSection& section) {
@@ -109,6 +125,8 @@ PathCost cost_of(const CostSection& section) {
     if (!section.contains("own_per_run")) usual.per_run = cost.mutual.per_run;
     cost.own_mutual = link_of(section, "own_mutual_", usual);
   }
+  cost.reuse = reuse_of(section, kReusePrefixes[0]);
+  cost.own_reuse = reuse_of(section, kReusePrefixes[1]);
   if (const auto found = section.find("bulk_from"); found != section.end())
     cost.bulk_from = static_cast<std::int64_t>(found->second);
   if (const auto found = section.find("descriptors"); found != section.end())
@@ -135,6 +153,8 @@ CostSection section_of(const PathCost& cost) {
       section[fmt::format("{}{}{}", p, kBandwidthAbove, one.bytes)] = one.bandwidth;
     }
   }
+  for (const SizedReuse& one : cost.reuse) section[sized_reuse(kReusePrefixes[0], one.bytes)] = one.seconds;
+  for (const SizedReuse& one : cost.own_reuse) section[sized_reuse(kReusePrefixes[1], one.bytes)] = one.seconds;
   if (cost.bulk_from > 0) section["bulk_from"] = static_cast<double>(cost.bulk_from);
   if (cost.descriptors > 0) section["descriptors"] = static_cast<double>(cost.descriptors);
   if (cost.more_descriptors > 0) section["more_descriptors"] = cost.more_descriptors;

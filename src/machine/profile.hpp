@@ -15,17 +15,19 @@ namespace tasuki {
 
 /// The constants of a path by name, in seconds and bytes per second: `latency`, `bandwidth`, `bulk_bandwidth`,
 /// `per_run`, any number of `per_run_of_<runs>`, `bandwidth_of_<bytes>`, `latency_above_<bytes>` and
-/// `bandwidth_above_<bytes>`, the same with `mutual_`, `own_` or `own_mutual_` before it, and `bulk_from`,
-/// `descriptors` and `more_descriptors`. If a mutual constant is missing, it equals the one-way constant; if
-/// `bulk_bandwidth` is missing, it equals `bandwidth`; if one of the two that are `above` a size is missing, it equals
-/// `latency` or `bandwidth`; if none begins with `own_`, a user's own memory costs what shared memory does; other
-/// missing constants have their defaults.
+/// `bandwidth_above_<bytes>`, the same with `mutual_`, `own_` or `own_mutual_` before it, any number of
+/// `reuse_of_<bytes>` and `own_reuse_of_<bytes>`, and `bulk_from`, `descriptors` and `more_descriptors`. If a mutual
+/// constant is missing, it equals the one-way constant; if `bulk_bandwidth` is missing, it equals `bandwidth`; if one
+/// of the two that are `above` a size is missing, it equals `latency` or `bandwidth`; if none begins with `own_`, a
+/// user's own memory costs what shared memory does; other missing constants have their defaults.
 using CostSection = std::map<std::string, double>;
 
 /// `mutual_bandwidth_of_4096`
 std::string sized_bandwidth(const std::string& prefix, std::int64_t bytes);
 /// `mutual_per_run_of_65536`
 std::string price_of_runs(const std::string& prefix, std::int64_t runs);
+/// `own_reuse_of_4096`
+std::string sized_reuse(const std::string& prefix, std::int64_t bytes);
 /// Whether the key has a number at its end, as those have, and those of `ProtocolSwitch`.
 bool is_sized(const std::string& key);
 

@@ -92,6 +92,26 @@ double run_seconds(const Question& q) {
   return seconds + ends / 2 * more;
 }
 
+// Seconds of the program's next stores to the piece, and loads of it. Where ranks touch single elements of cache lines,
+// the price of a run contains them (`priced_in_place`).
+double reuse_seconds(const Question& q) {
+  const std::vector<SizedReuse>& by_size = q.own_memory && q.cost.own ? q.cost.own_reuse : q.cost.reuse;
+  if (by_size.empty()) return 0;
+  double bytes = 0;
+  for (const StridedCopy& copy : q.move.copies)
+    if (copy.block >= q.machine.constants.cache_line) bytes += static_cast<double>(copy.bytes());
+  const auto of_byte = [](const SizedReuse& one) { return one.seconds / static_cast<double>(one.bytes); };
+  const double all = static_cast<double>(std::max({q.move.bytes(), q.move.whole, q.moved}));
+  const auto above =
+      std::ranges::find_if(by_size, [&](const SizedReuse& one) { return static_cast<double>(one.bytes) >= all; });
+  if (above == by_size.begin()) return bytes * of_byte(*above);
+  const SizedReuse& below = above[-1];
+  if (above == by_size.end()) return bytes * of_byte(below);
+  const double share = std::log(all / static_cast<double>(below.bytes)) /
+                       std::log(static_cast<double>(above->bytes) / static_cast<double>(below.bytes));
+  return bytes * (of_byte(below) + share * (of_byte(*above) - of_byte(below)));
+}
+
 // At how many ends the move is packed or unpacked where a message carries it.
 int scattered_sides(const Move& move) {
   const auto scattered = [&](const auto& pattern) {
@@ -168,6 +188,7 @@ Offer priced(const Question& q) {
   const double moved = cost.by_size.empty() ? whole : std::max(static_cast<double>(q.moved), whole);
   const double seconds = std::max(seconds_of(q.cost, cost, bytes, whole), seconds_of(q.cost, cost, bytes, moved));
   Offer offer = Offer::yes(latency_of(cost, std::max(q.move.whole, q.move.bytes())), seconds + run_seconds(q));
+  offer.reuse = reuse_seconds(q);
   if (q.cost.descriptors > 0 && q.move.descriptors() > q.cost.descriptors) offer.seconds += q.cost.more_descriptors;
   return offer;
 }
@@ -237,7 +258,7 @@ Offer priced_in_place(const Question& q, Pattern (StridedCopy::*far)() const) {
       if (!self.measured) continue;
       const double waits = more_of_a_run(self.one_way, runs_of_epoch(q)) - more_of_a_run(q);
       more += blocks * (self.one_way.per_run - link_cost(q).per_run + waits / 2);
-    } else if (copy.block < 64) {
+    } else if (copy.block < q.machine.constants.cache_line) {
       more += blocks * (link_cost(q).per_run + more_of_a_run(q));  // both ranks touch each of these cache lines
     }
   }

@@ -38,9 +38,10 @@ struct Offer {
   bool usable = false;
   double latency = 0;   ///< seconds, paid once a link
   double seconds = 0;   ///< for this move
+  double reuse = 0;     ///< seconds that the program loses later (`PathCost::reuse`)
   std::string why_not;  ///< if not usable
-  static Offer no(std::string why) { return {false, 0, 0, std::move(why)}; }
-  static Offer yes(double latency, double seconds) { return {true, latency, seconds, {}}; }
+  static Offer no(std::string why) { return {false, 0, 0, 0, std::move(why)}; }
+  static Offer yes(double latency, double seconds) { return {true, latency, seconds, 0, {}}; }
 };
 
 /// Thrown where no path can carry a move here: something to be expected of a path that is forced, and no failure of the

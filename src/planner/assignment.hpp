@@ -152,8 +152,12 @@ class Assignment {
   bool short_and_early(std::size_t path, std::size_t move) const {
     return all_paths()[path].early && bytes_to_.at(peer(move)) <= constants_.eager_small;
   }
+  // A path of one pass has no advantage where it leaves the program more than prices miss by.
   int preference(std::size_t path, std::size_t move) const {
-    return short_and_early(path, move) ? -1 : preference(path);
+    if (short_and_early(path, move)) return -1;
+    constexpr int kStaged = 2;
+    const Offer& one = offer(move, path);
+    return one.reuse > noise(move) * one.seconds ? std::max(preference(path), kStaged) : preference(path);
   }
   static bool overlaps(std::size_t path) { return all_paths()[path].latencies_overlap; }
 
@@ -183,7 +187,7 @@ class Assignment {
     const Femto latency = femto(offer(i, path).latency);
     const std::vector<std::size_t>& resources = resources_[i];
     const Femto seconds = times * femto(offer(i, path).seconds);
-    cost_.add(resources[path], seconds);
+    cost_.add(resources[path], seconds + times * femto(offer(i, path).reuse));
     // Else the unpacking would seem to leave the peers time to fetch other pieces meanwhile.
     if (helped_ && all_paths()[path].both_cores && resources[path] == static_cast<std::size_t>(Resource::core))
       cost_.keep(static_cast<std::size_t>(Resource::peer_core), seconds);
@@ -224,7 +228,7 @@ class Assignment {
     for (const std::size_t i : members) {
       // A change to another resource makes pieces travel at the same time, which is more than measuring error.
       const Offer& now = offer(i, chosen_[i]);
-      const double whole = now.seconds + (short_and_early(chosen_[i], i) ? now.latency : 0);
+      const double whole = now.seconds + now.reuse + (short_and_early(chosen_[i], i) ? now.latency : 0);
       if (!joins && resources_[i][chosen_[i]] == resources_[i][path]) least += whole * noise(i);
     }
     std::vector<std::size_t> before;
@@ -247,7 +251,9 @@ class Assignment {
   std::size_t best_alone(std::size_t move, bool one_core) const {
     const std::size_t paths = all_paths().size();
     const auto fits = [&](std::size_t p) { return offer(move, p).usable && !(one_core && all_paths()[p].both_cores); };
-    const auto seconds = [&](std::size_t p) { return offer(move, p).latency + offer(move, p).seconds; };
+    const auto seconds = [&](std::size_t p) {
+      return offer(move, p).latency + offer(move, p).seconds + offer(move, p).reuse;
+    };
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t p = 0; p < paths; ++p) {
       if (fits(p)) least = std::min(least, seconds(p));

@@ -345,6 +345,8 @@ std::vector<Offer> offers_for(const Machine& machine, const Problem& problem, co
     } else {
       const bool own = path.memory == Memory::host && (!src.shared || !dst.shared);
       offer = path.offer({machine, machine.cost(path.name), forces(wanted, path), move, src, dst, own, bytes_moved});
+      // Collectives are compared by what their plans are predicted to take, so their pieces are, too.
+      if (problem.compose) offer.reuse = 0;
       if (const char* why_not = out_of_order(path, move); offer.usable && why_not != nullptr)
         offer = Offer::no(why_not);
       const std::int64_t most = move.src_rank == move.dst_rank

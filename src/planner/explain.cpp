@@ -37,17 +37,20 @@ std::vector<Explanation::Other> others(const Machine& machine, const Problem& pr
     other.why_not = std::move(offer.why_not);
     if (!offer.usable) continue;
     other.seconds = offer.latency + offer.seconds;
+    other.reuse = offer.reuse;
     other.measured = machine.cost(path.name).measured;
   }
   return others;
 }
 
 std::string text_of(const std::vector<Explanation::Other>& others) {
+  constexpr double kHardly = 1e-7;
   std::string text;
-  for (const auto& [path, seconds, measured, why_not] : others) {
+  for (const auto& [path, seconds, reuse, measured, why_not] : others) {
     if (!text.empty()) text += "; ";
     text += seconds >= 0 ? fmt::format("{} {:.2f}{}", path->name, seconds * 1e6, measured ? "" : "*")
                          : fmt::format("{}: {}", path->name, why_not);
+    if (reuse > kHardly) text += fmt::format(" (later {:.2f})", reuse * 1e6);
   }
   return text;
 }

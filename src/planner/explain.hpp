@@ -17,6 +17,7 @@ struct Explanation {
   struct Other {
     const Path* path = nullptr;
     double seconds = -1;  ///< -1: it cannot be taken
+    double reuse = 0;     ///< seconds that the program loses later
     bool measured = false;
     std::string why_not;
   };

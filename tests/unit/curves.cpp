@@ -52,3 +52,24 @@ TEST_CASE("pieces do not seem to take no time where the word was disturbed in ev
     CHECK(bandwidth < 6e9);
   }
 }
+
+TEST_CASE("a program loses what its first stores and loads take more than the same ones again") {
+  Curves curves;
+  for (std::size_t i = 0; i < kCurveSizes.size(); ++i) {
+    curves.use[i + 1] = 5e-6;
+    curves.again[i + 1] = 2e-6;
+  }
+  curves.use[2] = 1e-6;  // disturbed less than the other
+  curves.again[3] = 0;   // not measured
+  curves.own_again[1] = 1e-6;
+  CostSection section;
+  curves.tell(section);
+  const auto near = [](double a, double b) { return std::abs(a - b) < 1e-6 * b; };
+  CHECK(near(section.at("reuse_of_512"), 3e-6));
+  CHECK(section.at("reuse_of_4096") > 0);
+  CHECK(section.at("reuse_of_4096") < 1e-8);
+  CHECK(!section.contains("reuse_of_8192"));
+  CHECK(near(section.at("reuse_of_2097152"), 3e-6));
+  CHECK(!section.contains("reuse_of_8388608"));  // caches keep nothing of it
+  CHECK(section.contains("own_reuse_of_512"));
+}
