@@ -72,7 +72,7 @@ def with_doc_comments(text: str, c: bool) -> str:
     """A header in which the comments that tell about declarations are those that Doxygen takes."""
     if c:
         text = re.sub(r"\A/\* ", "/** @file\n * ", text)
-        text = re.sub(r"^( *)/\* (?!----)", r"\1/** ", text, flags=re.M)
+        text = re.sub(r"^( *)/\* (?!----|This file is written )", r"\1/** ", text, flags=re.M)
         return re.sub(r"^( *[^\s/*].*?) /\* ", r"\1 /**< ", text, flags=re.M)
     lead = re.match(r"(?://[^/].*\n|//\n)+", text)
     if lead is None:
@@ -161,7 +161,7 @@ def write_cpp(source: Path, xml: str) -> None:
         known_as = Path(name).name if plain.count(Path(name).name) == 1 else name  # as Doxygen names files
         (source / f"{file}.md").write_text(page(f"tasuki/{name}", rst(f".. doxygenfile:: {known_as}", PUBLIC)))
     intro = "`#include <tasuki/tasuki.hpp>` brings the first of these, up to `wait_hooks.hpp`.\n"
-    listing = toctree(list(pages.values()))
+    listing = toctree(list(pages.values()), ":maxdepth: 1")
     (source / "reference-cpp.md").write_text(page("C++ reference", intro + listing))
     text = "How to use it: [c-and-fortran.md](c-and-fortran.md).\n"
     text += "`#include <tasuki/tasuki.h>` brings all of these.\n"

@@ -19,9 +19,24 @@ def public_names(source: str) -> list[str]:
     return []
 
 
-def as_rst(docstring: str | None) -> list[str]:
-    """Lines of a docstring; what follows a colon and is indented is code."""
-    lines = inspect.cleandoc(docstring or "").splitlines()
+def with_fields(lines: list[str], names: frozenset[str]) -> list[str]:
+    """`name: text` becomes a field where `name` is an argument. Its text ends with the next one or an empty line."""
+    found: list[str] = []
+    within = False
+    for line in lines:
+        name, colon, text = line.partition(": ")
+        if colon and name in names:
+            found += [*([] if within or not found or not found[-1] else [""]), f":param {name}: {text}"]
+            within = True
+        else:
+            within = within and bool(line)
+            found.append(f"    {line}" if within else line)
+    return found
+
+
+def as_rst(docstring: str | None, names: frozenset[str] = frozenset()) -> list[str]:
+    """Lines of a docstring; what follows a colon and is indented is code. `names`: the arguments."""
+    lines = with_fields(inspect.cleandoc(docstring or "").splitlines(), names)
     for i in range(len(lines) - 2):
         if lines[i].endswith(":") and not lines[i + 1].strip() and lines[i + 2].startswith("    "):
             lines[i] += ":"
@@ -46,13 +61,18 @@ def signature(node: ast.FunctionDef, in_class: bool) -> str:
     return f"{node.name}({ast.unparse(arguments)})" + (f" -> {returns}" if returns else "")
 
 
+def names_of(node: ast.FunctionDef) -> frozenset[str]:
+    arguments = node.args
+    return frozenset(one.arg for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
+
+
 def functions(nodes: list[ast.FunctionDef], in_class: bool) -> list[str]:
     """One entry for all overloads of a name, with what each of them says."""
     static = ["staticmethod"] if "staticmethod" in decorators(nodes[0]) else []
     options = [f":{one}:" for one in static]
     body: list[str] = []
     for node in nodes:
-        said = as_rst(ast.get_docstring(node))
+        said = as_rst(ast.get_docstring(node), names_of(node))
         body += [*said, ""] if said and said != body[: len(said)] else []
     kind = "py:method" if in_class else "py:function"
     return directive(kind, [signature(node, in_class) for node in nodes], options, body)
@@ -75,7 +95,7 @@ def class_entry(node: ast.ClassDef) -> list[str]:
         if name == "__init__":
             made = [signature(one, True).replace("__init__", node.name) for one in nodes]
             for one in nodes:
-                body += [*as_rst(ast.get_docstring(one)), ""]
+                body += [*as_rst(ast.get_docstring(one), names_of(one)), ""]
         elif "property" in decorators(nodes[0]):
             options = [f":type: {ast.unparse(nodes[0].returns)}"] if nodes[0].returns else []
             said = as_rst(ast.get_docstring(nodes[0])) + ([] if name not in settable else ["", "Can be set."])

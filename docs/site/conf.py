@@ -4,6 +4,7 @@ import os
 project = "Tasuki"
 root_doc = "index"
 html_title = "Tasuki"
+html_show_copyright = False
 html_theme = "furo"
 extensions = ["myst_parser", "sphinx_copybutton"]
 html_static_path = ["static"]

@@ -99,6 +99,8 @@ class Site(unittest.TestCase):
             "/** @file\n * A file.\n * More. */\n/* ---- Part ---- */\n"
             "/** A call. */\nint f(void);\nint a; /**< Of it. */\n",
         )
+        made = "/* This file is written from x. */\n#define X\n"
+        self.assertEqual(docs.with_doc_comments("/* One. */\n" + made, c=True), "/** @file\n * One. */\n" + made)
 
     def test_the_lead_of_a_cpp_header_becomes_the_files(self):
         text = "// Halo: one.\n// Two.\n#pragma once\n/// Three.\nint f();\n"
@@ -159,6 +161,22 @@ class Site(unittest.TestCase):
             self.assertIn(part, text)
         self.assertNotIn("_hidden", text)
         self.assertLess(text.index("Halo("), text.index("Error"))
+
+    def test_what_is_said_of_arguments_becomes_fields(self):
+        said = "Collective.\nsource: A block\nof this rank.\ntarget: All.\nnote: none.\n\nAfter."
+        self.assertEqual(
+            python_reference.as_rst(said, frozenset({"source", "target"})),
+            [
+                "Collective.",
+                "",
+                ":param source: A block",
+                "    of this rank.",
+                ":param target: All.",
+                "    note: none.",
+                "",
+                "After.",
+            ],
+        )
 
     def test_a_name_that_nobody_defines_is_an_error(self):
         with self.assertRaisesRegex(ValueError, "defines Gone"):
