@@ -216,7 +216,7 @@ def test_info_shows_the_prices_of_this_mpi(tasuki, tmp_path):
         one = {"date": "2026-01-02T03:04:05Z", "host": host, "load": 0.1, "others": 0.0, "cores": 2}
         one["spread"] = {"mpi": 0.05}
         content = json.dumps({"version": 12, "machine": host, "paths": {}, "measured": [one]})
-        (files / f"profile-11-{os.uname().nodename}-{mpi}.json").write_text(content)
+        (files / f"profile-12-{os.uname().nodename}-{mpi}.json").write_text(content)
 
     mpi = re.sub("[^A-Za-z0-9.]", "", row_texts()["MPI"].partition(", started by")[0][:40])
     write("other", "AnotherMPI1.0")
