@@ -57,7 +57,7 @@ def launch_resident(
     """Launches a kernel of CuPy whose blocks may wait for each other and for other ranks: all are on the GPU at once.
 
     kernel: a `cupy.RawKernel`, or a function of a `cupy.RawModule`; it need not have `enable_cooperative_groups`.
-    arguments: those of the kernel as CuPy takes them (arrays of CuPy, numbers of NumPy), and `KernelArgument`s.
+    arguments: those of the kernel as CuPy takes them (arrays of CuPy, numbers of NumPy), and `KernelArgument` objects.
     blocks, threads: of the launch, and of a block. shared_bytes: of dynamic shared memory a block.
     stream: as for `Operation.start`; None: CuPy's current one. It must exist until the kernel has been waited for.
 
