@@ -20,7 +20,8 @@ def public_names(source: str) -> list[str]:
 
 
 def with_fields(lines: list[str], names: frozenset[str]) -> list[str]:
-    """`name: text` becomes a field where `name` is an argument. Its text ends with the next one or an empty line."""
+    """`name: text` becomes a field where `name` is an argument. Its text ends with the next one, an empty line, a line
+    of several arguments (`blocks, threads: text`) or what is raised."""
     found: list[str] = []
     within = False
     for line in lines:
@@ -29,6 +30,10 @@ def with_fields(lines: list[str], names: frozenset[str]) -> list[str]:
             found += [*([] if within or not found or not found[-1] else [""]), f":param {name}: {text}"]
             within = True
         else:
+            several = bool(colon) and all(one in names for one in name.split(", "))
+            if within and (several or line.startswith("Raises ")):
+                found.append("")
+                within = False
             within = within and bool(line)
             found.append(f"    {line}" if within else line)
     return found

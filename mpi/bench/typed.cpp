@@ -2,8 +2,8 @@
 //   mpirun -n 2 tasuki-bench-typed [SECONDS a case [CASE, or a part of its name]]
 //   mpirun -n 2 tasuki-bench-typed --submatrices [--cold]
 // The first form's line a case: name, bytes, and the median in µs of a typed message (both sides typed), of the same
-// bytes packed by hand on both sides, and of as many contiguous bytes. The second form is submatrices.cpp's; `--cold`
-// overwrites the caches before each message. tools/typed_tables.py makes tables of several runs.
+// bytes packed by hand on both sides, and of as many contiguous bytes. submatrices.cpp describes the second form;
+// `--cold` overwrites the caches before each message. tools/typed_tables.py makes tables of several runs.
 #include <mpi.h>
 
 #include <algorithm>

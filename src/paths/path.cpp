@@ -24,6 +24,12 @@ const LinkCost& link_cost(const Question& q) {
   return q.move.mutual ? q.cost.mutual : q.cost.one_way;
 }
 
+// Where `at` lies between two sizes, by their logarithms: 0 is at the one below, 1 at the one above.
+double share_between(std::int64_t below, std::int64_t above, double at) {
+  const auto least = static_cast<double>(below);
+  return std::log(at / least) / std::log(static_cast<double>(above) / least);
+}
+
 // Between two sizes that are known, the logarithm of the bandwidth changes with that of the size.
 double bandwidth_of(const std::vector<SizedBandwidth>& by_size, double bytes) {
   const auto above = std::find_if(by_size.begin(), by_size.end(),
@@ -31,8 +37,7 @@ double bandwidth_of(const std::vector<SizedBandwidth>& by_size, double bytes) {
   if (above == by_size.begin()) return above->bandwidth;
   if (above == by_size.end()) return by_size.back().bandwidth;
   const SizedBandwidth& below = above[-1];
-  const double share = std::log(bytes / static_cast<double>(below.bytes)) /
-                       std::log(static_cast<double>(above->bytes) / static_cast<double>(below.bytes));
+  const double share = share_between(below.bytes, above->bytes, bytes);
   return below.bandwidth * std::pow(above->bandwidth / below.bandwidth, share);
 }
 
@@ -107,8 +112,7 @@ double reuse_seconds(const Question& q) {
   if (above == by_size.begin()) return bytes * of_byte(*above);
   const SizedReuse& below = above[-1];
   if (above == by_size.end()) return bytes * of_byte(below);
-  const double share = std::log(all / static_cast<double>(below.bytes)) /
-                       std::log(static_cast<double>(above->bytes) / static_cast<double>(below.bytes));
+  const double share = share_between(below.bytes, above->bytes, all);
   return bytes * (of_byte(below) + share * (of_byte(*above) - of_byte(below)));
 }
 

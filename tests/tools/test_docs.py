@@ -163,7 +163,9 @@ class Site(unittest.TestCase):
         self.assertLess(text.index("Halo("), text.index("Error"))
 
     def test_what_is_said_of_arguments_becomes_fields(self):
-        said = "Collective.\nsource: A block\nof this rank.\ntarget: All.\nnote: none.\n\nAfter."
+        said = (
+            "Collective.\nsource: A block\nof this rank.\ntarget: All.\nnote: none.\nsource, target: Both.\nRaises E."
+        )
         self.assertEqual(
             python_reference.as_rst(said, frozenset({"source", "target"})),
             [
@@ -174,7 +176,8 @@ class Site(unittest.TestCase):
                 ":param target: All.",
                 "    note: none.",
                 "",
-                "After.",
+                "source, target: Both.",
+                "Raises E.",
             ],
         )
 
