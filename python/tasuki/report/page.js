@@ -90,14 +90,10 @@ function draw() {
       const x = Math.max(left, position(begin)), right = Math.min(width, position(end));
       pen.fillStyle = colour;
       pen.fillRect(x, y + above + 3, Math.max(1, right - x), height - above - 5);
-      if (right - x > 40) {
-        pen.save();
-        pen.beginPath();
-        pen.rect(x, y, right - x, height);
-        pen.clip();
+      // No part of a text is drawn. Most bars are too short for any: those are not measured, which takes long.
+      if (right - x > 24 && pen.measureText(text).width + 8 <= right - x) {
         pen.fillStyle = colour.length > 7 ? ink : inkOn(colour);
         pen.fillText(text, x + 4, middle);
-        pen.restore();
       }
     }
     if (!narrow) {
