@@ -3,7 +3,8 @@ paths, what was predicted, and what may be tried. The report's first page."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -57,8 +58,9 @@ def paths_of(traces: list[RankTrace], number: int) -> list[str]:
     return sorted(moved, key=lambda path: (-moved[path], path))
 
 
-def rows_of(traces: list[RankTrace]) -> list[Row]:
-    """A row an operation, those that held the program up longest first."""
+def rows_of(traces: list[RankTrace], cores: Mapping[str, int] | None = None) -> list[Row]:
+    """A row an operation, those that held the program up longest first. cores: of hosts by name, as far as known."""
+    full = crowded(traces, cores or {})
     rows: dict[int, Row] = {}
     lengths: dict[int, list[float]] = defaultdict(list)
     waits: dict[int, dict[tuple[int, int], int]] = defaultdict(lambda: defaultdict(int))
@@ -92,7 +94,7 @@ def rows_of(traces: list[RankTrace]) -> list[Row]:
         row.waits = sum(waits[number].values()) / 1e9
         longest = sorted(waits[number].items(), key=lambda item: (-item[1], item[0]))
         row.for_whom = [(rank, whom, ns / 1e9) for (rank, whom), ns in longest]
-        row.advice = advice_on(row, traces)
+        row.advice = advice_on(row, traces, full)
     return sorted(rows.values(), key=lambda row: -row.exposed)
 
 
@@ -121,21 +123,38 @@ def same_host(traces: list[RankTrace], row: Row) -> bool:
     return False
 
 
-def advice_on(row: Row, traces: list[RankTrace]) -> str:
-    """What may be tried, most telling first; empty: nothing that the record shows."""
+def crowded(traces: list[RankTrace], cores: Mapping[str, int]) -> str:
+    """What is wrong if a host has more ranks than cores; empty: nothing is known to be."""
+    for host, ranks in Counter(trace.host for trace in traces).items():
+        if ranks > cores.get(host, ranks):
+            return (
+                f"host {host} has more ranks ({ranks}) than cores ({cores[host]}): ranks wait for a core, which no "
+                "prediction counts"
+            )
+    return ""
+
+
+def times(ratio: float) -> str:
+    """`2.4`, `1250`: at most three digits that count, and no exponent."""
+    return f"{float(f'{ratio:.3g}'):.15g}"
+
+
+def advice_on(row: Row, traces: list[RankTrace], full: str) -> str:
+    """What may be tried, most telling first; empty: nothing that the record shows. full: what `crowded` says."""
     found = []
     busy = row.exposed + row.hidden
     if row.share < 0.01:
         return ""
+    if full:
+        found.append(full)
     if (whom := late_rank(row)) is not None:
         found.append(f"most waiting is for rank {whom}: give it less to compute, or look at what delays it")
     if busy and row.hidden < 0.1 * busy:
         found.append("next to nothing of it is hidden: compute what does not need its result between start and wait")
     if row.predicted_us and row.epoch_us > SLOW * row.predicted_us and late_rank(row) is None:
-        found.append(
-            f"it takes {row.epoch_us / row.predicted_us:.1f} times what was predicted: ranks that start at different "
-            "times look so, and prices that do not fit (`tasuki tune`, or option tune)"
-        )
+        slow = f"it takes {times(row.epoch_us / row.predicted_us)} times what was predicted"
+        why = "ranks that start at different times look so, and prices that do not fit (`tasuki tune`, or option tune)"
+        found.append(slow if full else f"{slow}: {why}")  # prices are not measured where ranks share cores
     if same_host(traces, row):
         found.append("ranks of one island exchange by MPI: fields in Tasuki's memory are reached by loads and stores")
     return "; ".join(found)

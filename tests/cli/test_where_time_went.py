@@ -52,6 +52,31 @@ def test_what_is_not_hidden_and_slower_than_predicted_is_said():
     assert row.advice == "" and row.hidden == pytest.approx(450e-6)
 
 
+def test_more_ranks_than_cores_are_said_first():
+    traces = [trace_of(rank, 4, predicted=12 / 1251.7) for rank in range(4)]
+    (row,) = where_time_went.rows_of(traces, {"host": 2})
+    assert row.advice.startswith("host host has more ranks (4) than cores (2): ")
+    assert row.advice.endswith("it takes 1250 times what was predicted") and "tune" not in row.advice
+    for cores in ({"host": 4}, {"other": 2}, {}):
+        (row,) = where_time_went.rows_of(traces, cores)
+        assert "cores" not in row.advice and "tasuki tune" in row.advice
+
+
+def test_cores_are_known_of_the_host_that_info_ran_on():
+    cores = {"what": "cores", "usable": True, "text": "2"}
+    lines = ["2 ranks, 1 host", "rank 0: host 0 (a (b)), island 0, pid 1", "rank 1: host 0 (a (b)), island 0, pid 2"]
+    assert report.cores_of({"usable": [cores], "topology": lines}) == {"a (b)": 2}
+    several = [*lines, "rank 2: host 1 (c), island 1, pid 3"]
+    for info in (
+        None,
+        {"usable": [cores], "topology": []},
+        {"usable": [cores], "topology": several},
+        {"usable": [], "topology": lines},
+        {"usable": [cores | {"text": "9" * 5000}], "topology": lines},
+    ):
+        assert report.cores_of(info) == {}
+
+
 def test_commands_in_advice_are_shown_as_code():
     made = report.table(["to try"], [["`tasuki tune` <b>, `one"]])
     assert "<td><code>tasuki tune</code> &lt;b&gt;, `one</td>" in made

@@ -129,10 +129,21 @@ def machine_section(material: Material) -> str:
     return "".join(parts)
 
 
+def cores_of(info: dict | None) -> dict[str, int]:
+    """Cores of the host that `tasuki info` ran on, by its name; empty: not known."""
+    if not info:
+        return {}
+    lines = (re.match(r"rank \d+: host \d+ \((.+)\), island ", line) for line in info["topology"])
+    hosts = {line[1] for line in lines if line}
+    cores = next((row["text"] for row in info["usable"] if row["what"] == "cores"), "")
+    # The number is that of the process that ran `tasuki info`: with several hosts it is not said of which.
+    return dict.fromkeys(hosts, int(cores)) if len(hosts) == 1 and re.fullmatch("[1-9][0-9]{0,5}", cores) else {}
+
+
 def time_section(material: Material) -> str:
     if not material.traces:
         return ""
-    rows = where_time_went.rows_of(material.traces)
+    rows = where_time_went.rows_of(material.traces, cores_of(material.info))
     ranks = [timeline.rank_summary(trace) for trace in material.traces]
     run = max((rank["seconds"] for rank in ranks), default=0)
     exposed = sum(rank["exposed"] for rank in ranks) / max(1, len(ranks))
