@@ -124,22 +124,24 @@ std::vector<Slice> interleaved(const Link& link, std::int64_t parts, const std::
   return all;
 }
 
+constexpr std::int64_t kMostSlices = 256;  // of an epoch, about: each has commands of its own
+
+// Whether slices are made of whole moves only.
+bool has_whole_moves(const Link& link) {
+  return std::any_of(link.moves.begin(), link.moves.end(), [](const Move* move) {
+    return move->shares_lines() || (move->chunk > 0 && move->bytes() / move->chunk > kMostSlices);
+  });
+}
+
 }  // namespace
 
 // Bytes of a slot of the link's ring; 0 if the ring is one of whole epochs.
 std::int64_t EagerProtocol::slot_of(const Link& link) const {
-  constexpr std::int64_t kMostSlices = 256;  // of an epoch, about: each has commands of its own
   const Constants& c = *link.constants;
-  const auto needs_epochs = [&](const Move* move) {
-    return move->shares_lines() || (move->chunk > 0 && move->bytes() / move->chunk > kMostSlices);
-  };
   const std::int64_t slot = link.mutual ? c.eager_slot : c.eager_step;
   if (is_limited(link, home_))  // of redistributions alone, which combine nothing
     return std::min(slot, slot_within(link.scratch_most));
-  if (home_ != Home::shared || link.capacity <= (link.mutual ? c.eager_large : slot) ||
-      std::any_of(link.moves.begin(), link.moves.end(), needs_epochs)) {
-    return 0;
-  }
+  if (home_ != Home::shared || link.capacity <= (link.mutual ? c.eager_large : slot) || has_whole_moves(link)) return 0;
   const std::int64_t units = std::max(slot, link.capacity / kMostSlices) / kCutUnit;
   const std::int64_t least = (link.cut_unit() + kCutUnit - 1) / kCutUnit;
   return std::max(units, least) * kCutUnit;
@@ -237,6 +239,11 @@ void EagerProtocol::grant(Builder& builder, const Link& link) const {
 std::vector<Slice> EagerProtocol::handed_over(const Link& link, std::int64_t rounds) const {
   if (link.slot > 0) return slices(link, link.slot);
   const Constants& c = *link.constants;
+  // What transfers are cut into, other operations have in one piece.
+  if (in_slices_ && !link.mutual && rounds == 1 && link.capacity >= 2 * c.transfer_part && !has_whole_moves(link)) {
+    const std::int64_t part = std::max(c.transfer_part, link.capacity / c.transfer_parts);
+    return slices(link, (part + kCutUnit - 1) / kCutUnit * kCutUnit);
+  }
   const std::int64_t lines = shared_lines(link);
   const bool adds = std::any_of(link.moves.begin(), link.moves.end(), [](auto* m) { return m->add != DType::none; });
   const bool free_order = home_ == Home::shared && rounds == 1 && !adds;

@@ -101,6 +101,44 @@ TEST_CASE("every algorithm of every collective is sound where its links have slo
   }
 }
 
+TEST_CASE("what one rank sends in one piece is handed over in slices, in a ring of whole epochs") {
+  Machine machine = Machine::uniform(2, 2, 0);
+  CollectiveShape shape;
+  shape.kind = CollectiveKind::broadcast;
+  shape.algorithm = "binomial";
+  shape.path = "shared:eager";
+  const auto slices_of = [&](std::int64_t bytes) {
+    shape.count = bytes;
+    check(machine, shape);
+    const Plan sender = plan(machine, shape).plan(0);
+    return std::count_if(sender.commands.begin(), sender.commands.end(), [](auto& c) { return c.verb == Verb::put; });
+  };
+  CHECK(slices_of((16 << 10) - 1) == 1);
+  CHECK(slices_of(16 << 10) == 2);
+  CHECK(slices_of((40 << 10) + 8) == 6);
+  CHECK(slices_of(128 << 10) == 8);
+  machine.constants.transfer_parts = 1;
+  CHECK(slices_of(128 << 10) == 1);
+}
+
+TEST_CASE("every algorithm of every collective is sound where pieces that go one way are cut") {
+  Random random(13);
+  for (const CollectiveKind kind : all_collectives()) {
+    for (const Algorithm* algorithm : algorithms_for(kind)) {
+      for (int i = 0; i < 20; ++i) {
+        const int ranks = 2 + static_cast<int>(below(random, 6));
+        CollectiveShape shape = random_shape(kind, ranks, random);
+        shape.algorithm = algorithm->name;
+        shape.path = "shared:eager";
+        if (algorithm->settings != nullptr) shape.chunk = below(random, 2) == 0 ? 0 : 1 + below(random, 300);
+        Machine machine = Machine::uniform(ranks, ranks, 0);
+        machine.constants.transfer_part = 1 + static_cast<std::int64_t>(below(random, 64));
+        check(machine, shape);
+      }
+    }
+  }
+}
+
 TEST_CASE("few large chunks use slots one after the other, many small ones stay a loop with a ring of whole epochs") {
   CollectiveShape shape;
   shape.kind = CollectiveKind::broadcast;

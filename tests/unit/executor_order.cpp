@@ -1,6 +1,7 @@
-// The order in which the executor starts an epoch's messages.
+// The order in which the executor does what is ready.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -82,4 +83,50 @@ TEST_CASE("long sends start before receives are posted, short ones after; what w
   Order twice = sends_first;
   twice.insert(twice.end(), sends_first.begin(), sends_first.end());
   CHECK(order_of(1 << 20, 2) == twice);
+}
+
+TEST_CASE("all slices are handed over before the rank copies what it keeps") {
+  constexpr std::int64_t bytes = 64;
+  Builder builder("order", 0, 2);
+  StridedCopy copy;
+  copy.block = bytes;
+  const std::array block{copy};
+  const int from = builder.buffer("from", 0, Role::input, bytes);
+  const int to = builder.buffer("to", 0, Role::output, bytes);
+  const int ring = builder.scratch(Purpose::ring, 0, 1, 0, bytes, 1, Home::shared);
+  const int filled = builder.counter(Purpose::filled, 0, 1, 0, Home::shared);
+  builder.begin_lane();
+  builder.set_path("shared:eager");
+  for (int slice = 0; slice < 2; ++slice) {
+    builder.put(1, from, ring, block, 0, 0);
+    builder.signal(1, filled);
+  }
+  builder.begin_lane();
+  builder.set_path("self");
+  builder.copy(0, from, to, block, 0, 0);
+  Program program;
+  program.plan = builder.finish();
+  const Plan& plan = program.plan;
+  std::vector<std::vector<double>> memory;
+  for (const Buffer& b : plan.buffers) {
+    auto& bytes_of = memory.emplace_back(static_cast<std::size_t>(b.bytes) / sizeof(double));
+    program.where.push_back({reinterpret_cast<std::byte*>(bytes_of.data()), 0, 1, false, false, nullptr});
+  }
+  for (const Command& c : plan.commands) {
+    program.channels.emplace_back();
+    program.first_function.push_back(static_cast<std::int32_t>(program.functions.size()));
+    if (c.copy_count > 0) program.functions.push_back(select_copy(plan.copies[static_cast<std::size_t>(c.first_copy)]));
+  }
+  double& kept = memory[static_cast<std::size_t>(to)].front();
+  double& sent = memory[static_cast<std::size_t>(from)].front();
+  Executor executor(std::move(program));
+  for (int epoch = 1; epoch <= 3; ++epoch) {
+    sent = epoch;
+    executor.begin();
+    CHECK(!executor.progress());
+    CHECK(kept != epoch);
+    while (!executor.progress()) {
+    }
+    CHECK(kept == epoch);
+  }
 }

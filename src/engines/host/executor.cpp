@@ -69,9 +69,10 @@ Executor::Executor(Program program) : program_(std::move(program)), recorder_(Re
     s.channel = program_.channels[i].host.get();
     s.channel_buffer = c.verb == Verb::send ? c.src : c.dst;
     if (lanes_.empty() || plan.commands[static_cast<std::size_t>(lanes_.back().first)].lane != c.lane) {
-      lanes_.push_back({s.command, s.command, s.command, 0, false, 0});
+      lanes_.push_back({s.command, s.command, s.command, 0, false, 0, true});
     }
     lanes_.back().last = s.command + 1;
+    if (s.channel != nullptr || (s.verb != Verb::copy && s.verb != Verb::reduce)) lanes_.back().within = false;
     steps_.push_back(s);
   }
   time_puts();
@@ -179,8 +180,11 @@ bool Executor::progress() {
       for (std::size_t i = 0; long_messages_ && i < lanes_.size(); ++i) run(lanes_[i], pass);
   }
   std::size_t left = 0;
-  for (std::size_t i = 0; i < open_count_; ++i)
-    if (!run(lanes_[static_cast<std::size_t>(open_[i])], Pass::everything)) open_[left++] = open_[i];
+  handed_over_ = false;
+  for (std::size_t i = 0; i < open_count_; ++i) {
+    RunningLane& lane = lanes_[static_cast<std::size_t>(open_[i])];
+    if ((lane.within && handed_over_) || !run(lane, Pass::everything)) open_[left++] = open_[i];
+  }
   open_count_ = left;
   return left == 0;
 }
@@ -273,8 +277,12 @@ bool Executor::run(RunningLane& lane, Pass pass) {
       lane.round = 0;
     }
     ++lane.at;
-    // After handing over a slice a lane lets other lanes run, which work on the same cache lines.
-    if (step.verb == Verb::signal && step.rounds == 1 && pass == Pass::everything && lane.at < lane.last) return false;
+    // After handing over a slice a lane lets other lanes run, which work on the same cache lines. Those that only copy
+    // within the rank wait until nothing more can be handed over: other ranks wait for that.
+    if (step.verb == Verb::signal && step.rounds == 1 && pass == Pass::everything && lane.at < lane.last) {
+      handed_over_ = true;
+      return false;
+    }
   }
   return true;
 }

@@ -102,6 +102,7 @@ class Executor {
     std::int64_t round = 0;
     bool running = false;    ///< the channel of the current step has been started
     std::int64_t begun = 0;  ///< traced: when the current step was first tried; 0 before
+    bool within = false;     ///< it only copies within the rank
   };
 
   bool run(RunningLane& lane, Pass pass);
@@ -128,6 +129,7 @@ class Executor {
   std::vector<std::uint64_t> ended_;  ///< per command: epoch in which it last ended
   std::uint64_t epoch_ = 0;
   bool announced_ = true;
+  bool handed_over_ = false;  ///< a lane has handed over a slice in this sweep, and has more
   bool long_messages_ = false;
   std::unique_ptr<Recorder> recorder_;
 };
