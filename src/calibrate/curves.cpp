@@ -66,9 +66,10 @@ struct Piece {
 // A path in one kind of memory.
 class Mover {
  public:
-  // Seconds of one round: of the operations, and of the program's stores and loads before them. These are done twice:
-  // at first the lines lie in other caches, where the round before has left them. Of the largest pieces caches keep
-  // nothing.
+  // Seconds of one round: of the operations with the meeting before them, and of the program's stores and loads before
+  // that. These are done twice: at first the lines lie in other caches, where the round before has left them. Of the
+  // largest pieces caches keep nothing. The meeting counts because it ends at different times: the rank that leaves it
+  // last finds a word of the other's already there, but not yet a longer piece.
   struct Round {
     double operations = 0, use = 0, again = 0;
   };
@@ -127,10 +128,10 @@ class Mover {
       compute(piece, sends, receives);
       const double used = now();
       if (piece.bytes <= kMostOfSmall) compute(piece, sends, receives);
-      sum.use += used - begin;
-      sum.again += now() - used;
-      if (meeting_) run(*meeting_);
       const double started = now();
+      sum.use += used - begin;
+      sum.again += started - used;
+      if (meeting_) run(*meeting_);
       for (Operation* operation : operations) run(*operation);
       sum.operations += now() - started;
     };
@@ -259,8 +260,7 @@ void Curves::tell(CostSection& section) const {
     // Nor does it take longer than any piece: that was disturbed in all passes, and pieces would seem to take no time.
     for (const double time : *times)
       if (time > 0) word = std::min(word, time);
-    // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both. Where ranks begin
-    // at different times, one finds what it waits for, and 4 KiB both ways seemed to take no longer than a word.
+    // Small pieces take hardly longer than a word: the difference may be lost in what disturbs both.
     double next = 0;
     for (std::size_t i = kCurveSizes.size(); i-- > 0;) {
       if (times->front() <= 0 || (*times)[i + 1] <= 0) continue;

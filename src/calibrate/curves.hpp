@@ -35,7 +35,7 @@ struct CurveRoom {
 };
 
 struct Curves {
-  /// Seconds of 8 bytes, of each size, and of many runs; 0: not measured.
+  /// Seconds of 8 bytes, of each size, and of many runs, after a word that brings both ranks together; 0: not measured.
   using Times = std::array<double, kCurveSizes.size() + 2>;
   Times one_way{}, both{}, own{}, own_both{};
   /// After `both` and `own_both`: seconds of the program's next stores to what was sent and loads of what came; and of

@@ -1,4 +1,4 @@
-// Profile: see profile.hpp. The file is `{"machine": "...", "version": 12, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
+// Profile: see profile.hpp. The file is `{"machine": "...", "version": 13, "paths": {"mpi": {"latency": 1e-6, ...}}}`,
 // with corrections also `"collectives": {"version": 2, "corrections": [...]}`, and `"measured": [{"date": ...}]`, which
 // tells how the prices came about.
 #include "machine/profile.hpp"
@@ -21,7 +21,7 @@ namespace tasuki {
 
 namespace {
 
-constexpr int kVersion = 12;
+constexpr int kVersion = 13;
 constexpr int kModel = 2;  // of what predicts collectives: a change makes corrections void
 constexpr std::array kPrefixes{"", "mutual_", "own_", "own_mutual_"};
 constexpr std::string_view kSized = "bandwidth_of_";

@@ -197,7 +197,7 @@ def test_info_says_how_old_and_how_certain_prices_are(tasuki, tmp_path):
     one = {"date": "2026-01-02T03:04:05Z", "host": "far", "load": 1.5, "others": 0.7, "cores": 2}
     one["spread"] = {"mpi": 0.31}
     file = tmp_path / "profile.json"
-    file.write_text(json.dumps({"version": 12, "machine": "far", "paths": {}, "measured": [one]}))
+    file.write_text(json.dumps({"version": 13, "machine": "far", "paths": {}, "measured": [one]}))
     told = {row["what"]: row["text"] for row in tasuki("info", "--json", TASUKI_PROFILE=str(file))["usable"]}
     text = told["machine profile"]
     assert re.search(r"measured 2026-01-02T03:04:05Z \(\d+ days ago\) on far, within 31 %, uncertain", text), text
@@ -215,8 +215,8 @@ def test_info_shows_the_prices_of_this_mpi(tasuki, tmp_path):
     def write(host, mpi):
         one = {"date": "2026-01-02T03:04:05Z", "host": host, "load": 0.1, "others": 0.0, "cores": 2}
         one["spread"] = {"mpi": 0.05}
-        content = json.dumps({"version": 12, "machine": host, "paths": {}, "measured": [one]})
-        (files / f"profile-12-{os.uname().nodename}-{mpi}.json").write_text(content)
+        content = json.dumps({"version": 13, "machine": host, "paths": {}, "measured": [one]})
+        (files / f"profile-13-{os.uname().nodename}-{mpi}.json").write_text(content)
 
     mpi = re.sub("[^A-Za-z0-9.]", "", row_texts()["MPI"].partition(", started by")[0][:40])
     write("other", "AnotherMPI1.0")

@@ -46,14 +46,14 @@ TEST_CASE("a corrupt profile is named with the place and what to do") {
   CHECK(complaint("{\"version\": 1,").find("p.json: not JSON at byte") != std::string::npos);
   CHECK(complaint("{\"version\": 1e999}").find("1e999") != std::string::npos);
   CHECK(complaint(" ").find(advice) != std::string::npos);
-  CHECK(complaint("[]").find("no profile of version 12") != std::string::npos);
-  CHECK(complaint("{\"version\": 13, \"paths\": {}}").find("no profile of version 12") != std::string::npos);
-  CHECK(complaint("{\"version\": \"12\", \"paths\": {}}").find("no profile of version 12") != std::string::npos);
-  CHECK(complaint("{\"version\": 12}").find("\"paths\" is missing") != std::string::npos);
-  CHECK(complaint("{\"version\": 12, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
-  CHECK(complaint("{\"version\": 12, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
+  CHECK(complaint("[]").find("no profile of version 13") != std::string::npos);
+  CHECK(complaint("{\"version\": 14, \"paths\": {}}").find("no profile of version 13") != std::string::npos);
+  CHECK(complaint("{\"version\": \"13\", \"paths\": {}}").find("no profile of version 13") != std::string::npos);
+  CHECK(complaint("{\"version\": 13}").find("\"paths\" is missing") != std::string::npos);
+  CHECK(complaint("{\"version\": 13, \"paths\": {\"mpi\": 3}}").find("\"mpi\" is no object") != std::string::npos);
+  CHECK(complaint("{\"version\": 13, \"paths\": {\"mpi\": {\"latency\": -1}}}").find("\"mpi\".\"latency\" is -1") !=
         std::string::npos);
-  CHECK(complaint("{\"version\": 12, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
+  CHECK(complaint("{\"version\": 13, \"paths\": {\"mpi\": {\"latency\": \"fast\"}}}").find("not a positive number") !=
         std::string::npos);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("a profile tells how its prices came about, and newer measurements rep
   CHECK(text.find("other processes used 1.0 of 2 cores") != std::string::npos);
   CHECK(text.find("8 bytes took 9 us") != std::string::npos);
   for (const char* bad : {"3", "[3]", "[{\"date\": 3}]", "[{\"spread\": {\"mpi\": -1}}]", "[{\"ranks\": -1}]"})
-    CHECK(complaint(std::string("{\"version\": 12, \"paths\": {}, \"measured\": ") + bad + "}").find("measured") !=
+    CHECK(complaint(std::string("{\"version\": 13, \"paths\": {}, \"measured\": ") + bad + "}").find("measured") !=
           std::string::npos);
 }
 
@@ -301,6 +301,6 @@ TEST_CASE("bandwidths by size take the place of the others, and a part of a piec
   CHECK(seconds(1000, 0, false, true) == doctest::Approx(5e-7));
   CHECK(seconds(1000, 0, true, true) == doctest::Approx(5e-7));
   CHECK(
-      complaint("{\"version\": 12, \"paths\": {\"mpi\": {\"bandwidth_of_4\": -1}}}").find("\"bandwidth_of_4\" is -1") !=
+      complaint("{\"version\": 13, \"paths\": {\"mpi\": {\"bandwidth_of_4\": -1}}}").find("\"bandwidth_of_4\" is -1") !=
       std::string::npos);
 }

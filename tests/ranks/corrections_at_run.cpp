@@ -33,7 +33,7 @@ class Priced {
     const std::string file = folder_ / "profile.json";
     if (rank == 0) {
       std::ofstream out(file);
-      out << "{\"version\": 12, \"paths\": {";
+      out << "{\"version\": 13, \"paths\": {";
       for (const char* path : {"mpi", "shared:pull", "shared:put", "shared:read", "self"})
         out << '"' << path << "\": {\"latency\": 1, \"bandwidth\": 1e6, \"per_run\": 1e-6}, ";
       out << "\"shared:eager\": {\"latency\": " << latency << ", \"bandwidth\": " << bandwidth

@@ -115,7 +115,7 @@ TEST_CASE("a damaged profile in Tasuki's own cache counts as missing, one that t
   REQUIRE(std::distance(fs::directory_iterator(folder / "tasuki"), fs::directory_iterator()) == 1);
   const fs::path file = fs::directory_iterator(folder / "tasuki")->path();
   // Versions with other files do not share one.
-  CHECK(file.filename().string().find("profile-12-") == 0);
+  CHECK(file.filename().string().find("profile-13-") == 0);
   const std::string good = text_of(file);
   CHECK(good.find("\"measured\"") != std::string::npos);
   for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), std::string(good.size(), '\0'),
