@@ -149,8 +149,8 @@ struct Constants {
   std::int64_t gpu_sms = 132;      ///< SMs of a GPU
   double gpu_sm_bandwidth = 2e10;  ///< bytes per second that one SM moves for an exchange
   // Transfers (src/collectives/transfer_moves.cpp).
-  std::int64_t transfer_part = 8 << 10;  ///< least bytes of a part of a transfer
-  std::int64_t transfer_parts = 8;       ///< most parts of a transfer
+  std::int64_t transfer_part = 8 << 10;  ///< least bytes of a part of a transfer, or of a slice of a link of one way
+  std::int64_t transfer_parts = 8;       ///< most parts of a transfer, or about as many slices of such a link
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 

@@ -239,7 +239,7 @@ void EagerProtocol::grant(Builder& builder, const Link& link) const {
 std::vector<Slice> EagerProtocol::handed_over(const Link& link, std::int64_t rounds) const {
   if (link.slot > 0) return slices(link, link.slot);
   const Constants& c = *link.constants;
-  // What transfers are cut into, other operations have in one piece.
+  // The parts of a transfer are moves of their own. Other operations have one large move.
   if (in_slices_ && !link.mutual && rounds == 1 && link.capacity >= 2 * c.transfer_part && !has_whole_moves(link)) {
     const std::int64_t part = std::max(c.transfer_part, link.capacity / c.transfer_parts);
     return slices(link, (part + kCutUnit - 1) / kCutUnit * kCutUnit);

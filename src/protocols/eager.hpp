@@ -6,7 +6,7 @@
 //   receiver's lane:  { wait filled   copy (reduce) ... } for each slice   signal credit
 //
 // Slices, one way. A link of which only one rank sends is handed over in slices if it is large or touches many cache
-// lines: the receiver unpacks one slice while the sender packs the next.
+// lines: the receiver unpacks one slice while the sender packs the next. Large moves are cut for that.
 //
 // Slices, both ways. If both ranks send, both are busy packing, and there is one slice. The exception: both send from
 // more cache lines than a core's own caches hold. Then each slice has a part of every large move. What arrives goes

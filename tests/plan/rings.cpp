@@ -48,6 +48,23 @@ std::vector<std::int64_t> rings(const Plan& plan) {
   return all;
 }
 
+// Random shapes of each algorithm of each collective, on a machine that `machine_for` makes of the number of ranks.
+template <class MachineFor>
+void check_every_algorithm(Random& random, const MachineFor& machine_for) {
+  for (const CollectiveKind kind : all_collectives()) {
+    for (const Algorithm* algorithm : algorithms_for(kind)) {
+      for (int i = 0; i < 20; ++i) {
+        const int ranks = 2 + static_cast<int>(below(random, 6));
+        CollectiveShape shape = random_shape(kind, ranks, random);
+        shape.algorithm = algorithm->name;
+        shape.path = "shared:eager";
+        if (algorithm->settings != nullptr) shape.chunk = below(random, 2) == 0 ? 0 : 1 + below(random, 300);
+        check(machine_for(ranks), shape);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a large link has a ring of them, any other a ring of whole epochs") {
@@ -87,18 +104,7 @@ TEST_CASE(
 
 TEST_CASE("every algorithm of every collective is sound where its links have slots") {
   Random random(12);
-  for (const CollectiveKind kind : all_collectives()) {
-    for (const Algorithm* algorithm : algorithms_for(kind)) {
-      for (int i = 0; i < 20; ++i) {
-        const int ranks = 2 + static_cast<int>(below(random, 6));
-        CollectiveShape shape = random_shape(kind, ranks, random);
-        shape.algorithm = algorithm->name;
-        shape.path = "shared:eager";
-        if (algorithm->settings != nullptr) shape.chunk = below(random, 2) == 0 ? 0 : 1 + below(random, 300);
-        check(machine_of(ranks, 64, 1 + below(random, 3)), shape);
-      }
-    }
-  }
+  check_every_algorithm(random, [&](int ranks) { return machine_of(ranks, 64, 1 + below(random, 3)); });
 }
 
 TEST_CASE("what one rank sends in one piece is handed over in slices, in a ring of whole epochs") {
@@ -123,20 +129,11 @@ TEST_CASE("what one rank sends in one piece is handed over in slices, in a ring 
 
 TEST_CASE("every algorithm of every collective is sound where pieces that go one way are cut") {
   Random random(13);
-  for (const CollectiveKind kind : all_collectives()) {
-    for (const Algorithm* algorithm : algorithms_for(kind)) {
-      for (int i = 0; i < 20; ++i) {
-        const int ranks = 2 + static_cast<int>(below(random, 6));
-        CollectiveShape shape = random_shape(kind, ranks, random);
-        shape.algorithm = algorithm->name;
-        shape.path = "shared:eager";
-        if (algorithm->settings != nullptr) shape.chunk = below(random, 2) == 0 ? 0 : 1 + below(random, 300);
-        Machine machine = Machine::uniform(ranks, ranks, 0);
-        machine.constants.transfer_part = 1 + static_cast<std::int64_t>(below(random, 64));
-        check(machine, shape);
-      }
-    }
-  }
+  check_every_algorithm(random, [&](int ranks) {
+    Machine machine = Machine::uniform(ranks, ranks, 0);
+    machine.constants.transfer_part = 1 + below(random, 64);
+    return machine;
+  });
 }
 
 TEST_CASE("few large chunks use slots one after the other, many small ones stay a loop with a ring of whole epochs") {
